@@ -11,6 +11,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     -Wno-maybe-uninitialized -Wno-restrict)
 endif()
 
+# Where the linker finds only the static C++ library, its symbols are not the process's: another version of it, which came
+# with NumPy, would share the ids of its locales with ours, and messages with numbers in them ended or crashed.
+target_link_options(weft_flags INTERFACE -Wl,--exclude-libs,libstdc++.a)
+
 if(WEFT_SANITIZE)
   # ThreadSanitizer excludes the others. It must see the calls that it intercepts.
   if(WEFT_SANITIZE STREQUAL "thread")

@@ -37,6 +37,7 @@ if(WEFT_STATIC)
   add_library(weft_static STATIC $<TARGET_OBJECTS:weft_core> ${WEFT_KERNEL_OBJECTS})
   set_target_properties(weft_static PROPERTIES OUTPUT_NAME weft LINKER_LANGUAGE CXX)
   install(TARGETS weft_static ARCHIVE DESTINATION weft/lib)
+  add_dependencies(weft weft_static)  # a wheel builds targets by name, this one with libweft
 endif()
 
 # weft_objects(NAME SOURCES...): a part of libweft that includes generated headers.

@@ -138,8 +138,12 @@ def test_autocast_refuses() -> None:
         assert (weft.ones(2, 2) @ weft.ones(2, 2)).dtype == weft.float32
     with pytest.raises(RuntimeError, match="autocast: expected device_type 'cpu' or 'cuda'"):
         weft.autocast("tpu")
-    with pytest.raises(RuntimeError, match="expected dtype bfloat16 or float16"):
-        weft.autocast("cpu", dtype=weft.float32)
+    for dtype in (weft.float32, weft.float64, weft.int64):
+        with pytest.warns(UserWarning, match="expected dtype bfloat16 or float16"):
+            off = weft.autocast("cpu", dtype=dtype)
+        with off:
+            assert not weft.is_autocast_enabled("cpu")
+            assert (weft.ones(2, 2) @ weft.ones(2, 2)).dtype == weft.float32
 
 
 def test_functions_that_choose_their_precision() -> None:

@@ -92,3 +92,17 @@ def test_folders(capsys) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"weft {weft.__version__}\n"
     assert main([]) == 2
+
+
+def test_show_tells_what_is_missing(tmp_path, capsys) -> None:
+    code = CODE.replace("torch.mul(x, 2)", "ops.mine.op(torch.absent(x), 2)")
+    weight = weft.ones(3, requires_grad=True)
+    data = archive(
+        {"__torch__": code}, Object("__torch__.Scale", {"weight": weight, "training": False})
+    )
+    path = tmp_path / "scale.pt"
+    path.write_bytes(data.getvalue())
+    assert main(["show", str(path)]) == 0
+    *_, first, second = capsys.readouterr().out.splitlines()
+    assert first == "missing: aten::absent at code/__torch__.py:12:23"
+    assert second == "missing: mine::op at code/__torch__.py:12:11"

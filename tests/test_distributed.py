@@ -131,7 +131,7 @@ def test_what_one_process_cannot_do(lib: Any) -> None:
     dist, x = lib.distributed, lib.ones(2)
     cases = [
         (lambda: dist.all_gather([x, x], x), "all_gather: expected outputs for 1 process, got 2"),
-        (lambda: dist.scatter(x), "scatter: expected inputs for 1 process, got 0"),
+        (lambda: dist.scatter(x), "scatter: expected inputs for 1 process, got None"),
         (lambda: dist.all_gather([lib.ones(3)], x), "all_gather: expected an output of 2 elem"),
         (lambda: dist.broadcast(x, 1), r"broadcast: expected one of the ranks \[0\], got 1"),
         (lambda: dist.send(x, 1), "send: expected another process, got a world of one"),
@@ -140,7 +140,7 @@ def test_what_one_process_cannot_do(lib: Any) -> None:
             lambda: dist.new_group([0, 1]),
             r"new_group: expected different ranks of a world of 1, got \[0, 1\]",
         ),
-        (lambda: dist.all_reduce(x, group=-100), "all_reduce: expected a group with this process"),
+        (lambda: dist.get_backend(-100), "get_backend: expected a group with this process"),
         (lambda: dist.all_reduce([x]), "all_reduce: expected a tensor, got list"),
         (lambda: dist.all_gather_object([], x), "all_gather_object: expected a list of at least"),
         (lambda: dist.scatter_object_list([0], []), "scatter_object_list: expected 1 object"),
@@ -148,6 +148,8 @@ def test_what_one_process_cannot_do(lib: Any) -> None:
     for call, message in cases:
         with pytest.raises((RuntimeError, ValueError, TypeError), match=message):
             call()
+    with pytest.warns(UserWarning, match="all_reduce: expected a process of the group, got rank 0"):
+        assert dist.all_reduce(x, group=dist.GroupMember.NON_GROUP_MEMBER) is None
     sampler = DistributedSampler(range(3), shuffle=False)
     assert list(sampler) == [0, 1, 2]
 

@@ -5,6 +5,7 @@ import importlib
 import math
 import operator
 import pickle
+import subprocess
 import sys
 import types
 from typing import Any
@@ -751,3 +752,28 @@ def test_replacing_is_pytorchs(name):
         assert {k.name: v.name for k, v in a.nodes_map.items()} == {
             k.name: v.name for k, v in b.nodes_map.items()
         }
+
+
+FIRST_IMPORT = """
+import math
+import weft
+
+class Layer(weft.nn.Module):
+    def forward(self, x):
+        return weft.ops.aten.relu(x) * math.sqrt(4)
+
+weft.fx.symbolic_trace(Layer())  # which imports the compiler for weft.ops, with math.prod replaced
+
+def scaled(x):
+    return x * math.prod([1, 2, 3])
+
+print(weft.jit.script(scaled)(weft.ones(1)).item())
+"""
+
+
+def test_a_compiler_that_is_imported_in_a_trace_knows_math(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(FIRST_IMPORT)
+    done = subprocess.run([sys.executable, path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "6.0\n"

@@ -233,8 +233,9 @@ def test_arrays_as_operands() -> None:
         assert isinstance(result, weft.Tensor) and result.dtype is weft.float64
     assert (a - x).tolist() == [2, 2] and (x == np.array([1.0, 0.0])).tolist() == [True, False]
     assert isinstance(np.exp(x), weft.Tensor)
-    x += a
-    assert x.tolist() == [4, 6] and x.dtype is weft.float32
+    before = x
+    x += a  # NumPy's answer, as in PyTorch: another tensor
+    assert x.tolist() == [4, 6] and x.dtype is weft.float64 and before.tolist() == [1, 2]
 
 
 # ---- buffers ----

@@ -547,7 +547,10 @@ def test_a_library_takes_back_what_it_made(name):
     made._destroy()
     with pytest.raises(RuntimeError, match="expected an operator that custom_op or define made"):
         library.impl(f"{name}::one", "cpu", lambda: 2)
-    library.Library(name, "DEF").define("one() -> int")
+    again = library.Library(name, "DEF")
+    again.define("one() -> int")
+    again.impl("one", lambda: 3)
+    assert getattr(ops, name).one() == 3 and getattr(ops, name).one.default() == 3
 
 
 def test_fakes_wait_for_their_operators() -> None:

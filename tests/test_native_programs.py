@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 
+import numpy
 import pytest
 
 import weft
@@ -34,6 +35,8 @@ def build(compiler: str, source: str, folder: pathlib.Path, *options: str) -> pa
     if found is None:
         pytest.skip(f"no {compiler}")
     program = folder / source.replace(".", "_")
+    if compiler == "gfortran":
+        options = ("-J", str(folder), *options)  # where it writes the files of modules
     run(found, *options, EXAMPLES / source, *weft_command("--flags").split(), "-o", program)
     return program
 
@@ -147,6 +150,173 @@ def test_states_go_to_programs_without_python(tmp_path) -> None:
         else:
             assert lines[0] == f"weft_module_load_state: {error}"
             assert [float(line) for line in lines[1:]] == pytest.approx(before, abs=1e-5)
+
+
+def scaling_archive(folder: pathlib.Path, name: str = "my") -> pathlib.Path:
+    """An archive that calls an operator nobody has."""
+    library = weft.library.Library(name, "FRAGMENT")
+    library.define("scale(Tensor x, float by) -> Tensor")
+    try:
+        text = "def f(x):\n    return ops.scale(x, 2.0) + 1\n"
+        scope = {"ops": getattr(weft.ops, name)}
+        path = folder / "scaling.py"
+        path.write_text(text)
+        exec(compile(text, str(path), "exec"), scope)
+        weft.jit.save(weft.jit.script(scope["f"]), folder / "scaling.pt")
+    finally:
+        library._destroy()
+    return folder / "scaling.pt"
+
+
+SCALE = "my::scale(Tensor x, float by) -> Tensor"
+
+
+def test_operators_of_programs_in_c(tmp_path) -> None:
+    archive, model = scaling_archive(tmp_path), tmp_path / "scaling.weft"
+    weft_command("compile", str(archive), "-o", str(model), "--operator", SCALE)
+    options = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic"]
+    program = build("cc", "operator.c", tmp_path, *options)
+    *printed, calls = run(program, model).splitlines()
+    assert [float(line) for line in printed] == [2 * x + 1 for x in ROW]
+    assert calls == "1 calls"
+    without = build("cc", "inference.c", tmp_path)
+    done = subprocess.run([without, model], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "my::scale: expected an operator that the host has registered, got none" in done.stderr
+    assert "scaling.py" in done.stderr  # the line that calls it
+
+
+IN_CPP = """
+#include <weft.hpp>
+
+#include <cstdio>
+
+int main(int, char** argv) {
+  const std::string schema = "my::scale(Tensor x, float by) -> Tensor";
+  auto kept = std::make_shared<int>(0);
+  weft::register_operator(
+      schema,
+      [kept](const std::vector<weft::Value>& args) -> weft::Value {
+        const double by = args[1].to_double();
+        std::vector<float> made;
+        for (float x : args[0].to_tensor().to_vector<float>()) {
+          if (x > 100) throw std::runtime_error("expected less than 100");
+          made.push_back(x * static_cast<float>(by));
+        }
+        return weft::Tensor::of(made, args[0].to_tensor().sizes());
+      },
+      [](const std::vector<weft::Value>& args) -> weft::Value {
+        weft::Tensor grad = args[3].to_tensor();
+        std::vector<float> made;
+        for (float g : grad.to_vector<float>()) made.push_back(g * args[1].to_double());
+        return weft::Value::tuple({weft::Tensor::of(made, grad.sizes()), weft::Value()});
+      });
+  weft::Module model(argv[1]);
+  weft::Tensor x = weft::Tensor::of<float>({1, 2}, {2});
+  x.set_requires_grad(true);
+  model(x).backward(weft::Tensor::of<float>({1, 10}, {2}));
+  for (float each : x.grad().to_vector<float>()) std::printf("%g\\n", each);
+  try {
+    model(weft::Tensor::of<float>({101}, {1}));
+  } catch (const weft::Error& error) {
+    std::printf("%d %s\\n", error.status(), error.what());
+  }
+  const long before = kept.use_count();
+  weft_unregister_operator("my::scale");
+  std::printf("%ld %ld\\n", before, kept.use_count());
+}
+"""
+
+
+def test_operators_of_programs_in_cpp(tmp_path) -> None:
+    """With a gradient; what it throws ends the call; what it holds is let go of."""
+    archive, model = scaling_archive(tmp_path), tmp_path / "scaling.weft"
+    weft_command("compile", str(archive), "-o", str(model), "--operator", SCALE)
+    source = tmp_path / "in_cpp.cpp"
+    source.write_text(IN_CPP)
+    program = build("c++", str(source), tmp_path, "-std=c++17", "-Wall", "-Werror")
+    lines = run(program, model).splitlines()
+    assert lines[:2] == ["2", "20"] and lines[-1] == "2 1"
+    assert lines[2].startswith("1 ") and "my::scale: expected less than 100" in "\n".join(lines)
+
+
+LIBRARY = """
+#include <weft.h>
+
+static weft_status twice(const weft_value *const *args, size_t count, weft_value **out,
+                         void *context) {
+  weft_tensor *x = 0, *made = 0;
+  double value = 0;
+  weft_status status = weft_value_get_tensor(args[0], &x);
+  (void)count, (void)context;
+  if (status == WEFT_OK) status = weft_tensor_item(x, &value);
+  if (status == WEFT_OK && value < 0) status = weft_fail(WEFT_VALUE_ERROR, "expected no minus");
+  if (status == WEFT_OK) status = weft_tensor_empty(WEFT_FLOAT64, 0, 0, &made);
+  if (status == WEFT_OK) *(double *)weft_tensor_data(made) = 2 * value;
+  if (status == WEFT_OK) status = weft_value_tensor(made, out);
+  weft_tensor_release(x);
+  weft_tensor_release(made);
+  return status;
+}
+
+__attribute__((constructor)) static void start(void) {
+  weft_register_operator("inlib::twice(Tensor x) -> Tensor", twice, 0, 0, 0);
+}
+"""
+
+IN_PYTHON = """
+import sys
+import weft
+
+folder, library = sys.argv[1:]
+weft.ops.load_library(library)
+weft.ops.load_library(library)  # once more
+x = weft.tensor(3.0, dtype=weft.float64)
+print(weft.ops.inlib.twice(x).item(), weft.ops.inlib.twice.default._schema)
+
+def f(x):
+    return weft.ops.inlib.twice(x) + 1
+
+g = weft.jit.trace(f, x, check_trace=False)
+weft.jit.save(g, folder + "/f.pt")
+loaded = weft.jit.load(folder + "/f.pt")
+print(g(x).item(), loaded(x).item())
+weft.jit.aot_compile(loaded, folder + "/f.weft")
+print(weft._C.CompiledModule(folder + "/f.weft").call("forward", x).item())
+for run in (weft.ops.inlib.twice, loaded):
+    try:
+        run(-x)
+    except ValueError as error:
+        print("inlib::twice: expected no minus" in str(error))
+try:
+    weft.ops.inlib.twice(x.clone().requires_grad_()).backward()
+except NotImplementedError as error:
+    print("inlib::twice: expected an operator with a gradient" in str(error))
+"""
+
+
+def test_libraries_of_operators_in_python(tmp_path) -> None:
+    """What a library in C registers is an operator of programs and archives in Python."""
+    compiler, source = shutil.which("cc"), tmp_path / "inlib.c"
+    if compiler is None:
+        pytest.skip("no cc")
+    source.write_text(LIBRARY)
+    library = tmp_path / "libinlib.so"
+    flags = weft_command("--flags").split()
+    run(compiler, "-shared", "-fPIC", source, *flags, "-o", library)
+    (tmp_path / "program.py").write_text(IN_PYTHON)
+    printed = run(sys.executable, tmp_path / "program.py", tmp_path, library)
+    assert printed.splitlines() == [
+        "6.0 inlib::twice(Tensor x) -> Tensor",
+        "7.0 7.0",
+        "7.0",
+        *["True"] * 3,
+    ]
+    words = [str(tmp_path / "f.pt"), "-o", str(tmp_path / "g.weft"), "--library", str(library)]
+    weft_command("compile", *words, "--example", "float64:")
+    numpy.save(tmp_path / "x.npy", numpy.array(5.0))
+    words = [str(tmp_path / "g.weft"), "--library", str(library), "--input"]
+    assert weft_command("exec", *words, str(tmp_path / "x.npy")).startswith("tensor(11.")
 
 
 STATIC = pathlib.Path(weft.__file__).parent / "lib" / "libweft.a"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -123,3 +125,12 @@ def test_a_number_beyond_the_dtype() -> None:
     remainder: Any = weft.remainder
     with pytest.raises(RuntimeError, match=r"remainder: .*1000"):
         remainder(1000, weft.tensor([2], dtype=weft.uint8))
+
+
+def test_the_stub_says_so() -> None:
+    stub = Path(weft.__file__).with_name("_C.pyi").read_text(encoding="utf-8")
+    names = {"add", "sub", "mul", "div", "floor_divide", "remainder"}
+    names |= {f"bitwise_{name}" for name in ("and", "or", "xor")}
+    told = set(re.findall(r"^def (\w+)\(input: Tensor \| _Number,", stub, re.MULTILINE))
+    assert told == names
+    assert "    def add(self, other: Tensor, *" in stub  # of a method nothing changes

@@ -180,8 +180,8 @@ def test_an_operand_is_not_resized() -> None:
         (lambda: weft.sort(V, out=(V.clone(),)), TypeError, "argument 'out' of type tuple of Tensors"),
         (lambda: weft.histogram(V, 2, out=V.clone()), TypeError, "expected out as a tuple of 2 tensors"),
         (lambda: linalg.norm(V, out=3), TypeError, "norm: expected argument 'out' of type Tensor"),
-        (lambda: linalg.svdvals(X, out=BYTES[:0]), RuntimeError, "out of a dtype that holds float32, got int64"),
-        (lambda: weft.fft.fft(V, out=V[:0]), RuntimeError, "out of a dtype that holds complex64, got float32"),
+        (lambda: linalg.svdvals(X, out=BYTES[:0]), RuntimeError, "expected out of dtype float32, got int64"),
+        (lambda: weft.fft.fft(V, out=V[:0]), RuntimeError, "expected out of dtype complex64, got float32"),
         (lambda: weft.add(V, 1, out=BYTES[:0]), RuntimeError, "an output dtype that float32 can be cast to"),
     ],
 )  # fmt: skip
@@ -247,3 +247,58 @@ def test_several_outs_in_a_trace() -> None:
     for x in (V, -V):
         for got, wanted in zip(traced(x), function(x), strict=True):
             assert weft.equal(got, wanted)
+
+
+#: an operator of each kind that converts to `out=`, and dtypes that it converts to
+CONVERT: dict[str, tuple[Callable[..., Any], Any]] = {
+    "add": (lambda **out: weft.add(V, 1, **out), weft.float64),
+    "exp": (lambda **out: weft.exp(V, **out), weft.complex64),
+    "eq": (lambda **out: weft.eq(V, V, **out), weft.int64),
+    "sum": (lambda **out: weft.sum(X, 0, **out), weft.float16),
+    "var": (lambda **out: weft.var(X, 0, **out), weft.float64),
+    "cat": (lambda **out: weft.cat([V, V], **out), weft.float16),
+    "pinv": (lambda **out: linalg.pinv(X, **out), weft.float64),
+    "all": (lambda **out: weft.all(X, 0, **out), weft.uint8),
+}
+#: and of each kind that does not
+EXACT: dict[str, Callable[..., Any]] = {
+    "all": lambda **out: weft.all(X, 0, **out),
+    "amax": lambda **out: weft.amax(X, 0, **out),
+    "argmax": lambda **out: weft.argmax(X, 0, **out),
+    "softmax": lambda **out: weft.softmax(X, 0, **out),
+    "norm": lambda **out: weft.norm(X, **out),
+    "floor": lambda **out: weft.floor(X, **out),
+    "where": lambda **out: weft.where(X > 1, X, X, **out),
+    "matmul": lambda **out: weft.matmul(X, X, **out),
+    "gather": lambda **out: weft.gather(X, 0, X.long() % 2, **out),
+    "inv": lambda **out: linalg.inv(X, **out),
+    "quantile": lambda **out: weft.quantile(V, 0.5, **out),
+}
+
+
+@pytest.mark.parametrize("name", CONVERT)
+def test_results_are_converted_to_out(name: str) -> None:
+    call, dtype = CONVERT[name]
+    out = weft.empty(0, dtype=dtype)
+    assert call(out=out) is out
+    # a reduction computes in the dtype of out, which may have more digits or fewer
+    weft.testing.assert_close(out, call().to(dtype), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_out_of_another_dtype_is_refused(name: str) -> None:
+    call = EXACT[name]
+    dtype = str(call().dtype).removeprefix("torch.")
+    for other in (weft.float64, weft.float16, weft.complex64, weft.int32):
+        out = weft.zeros((2, 2), dtype=other)
+        with pytest.raises(RuntimeError, match=f"expected out of dtype {dtype}, got"):
+            call(out=out)
+        assert not out.any()
+
+
+def test_a_trace_casts_to_out() -> None:
+    def function(x: weft.Tensor) -> weft.Tensor:
+        return linalg.pinv(x, out=weft.empty(0, dtype=weft.float64))
+
+    traced = weft.jit.trace(function, (X,))
+    assert weft.equal(traced(X), function(X)) and traced(X).dtype == weft.float64

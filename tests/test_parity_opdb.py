@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import pytest
@@ -35,50 +36,25 @@ def test_expected_file_is_sorted_and_names_each_operator_once() -> None:
     assert names == sorted(set(names))
 
 
-#: what PyTorch refuses and weft does: it writes to a fresh result first, so `out=` may overlap with
-#: arguments, and be of a wider dtype; a number of `masked_fill` wraps as `fill_` does
-PERMITTED = frozenset(
-    ("__rdiv__", "aminmax", "complex", "gather", "index_select", "kthvalue", "masked_fill")
-    + ("masked_select", "multinomial", "take")
-)
-
-
-def _let_through(info: Any, ours: Any) -> list[str]:
-    """The error samples of an operator that PyTorch refuses and weft does not."""
-    from parity.convert import Unconvertible, to_weft
-
-    found = []
-    for each in info.error_inputs("cpu"):
-        sample = each.sample_input
-        args, kwargs = (sample.input, *sample.args), sample.kwargs
-        try:
-            info.op(*args, **kwargs)
-        except Exception as error:
-            text = str(error).partition("\n")[0]
-        else:
-            continue
-        try:
-            ours(*to_weft(args), **to_weft(kwargs))
-        except (Exception, Unconvertible):
-            continue
-        found.append(f"{info.name}: {text}")
-    return found
+#: what PyTorch refuses and weft does: numbers alone have an operator as well
+PERMITTED = frozenset(("__rdiv__",))
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("part", range(PARTS))
 def test_what_pytorch_refuses_is_refused(part: int) -> None:
     from parity.operators import op_infos, weft_function
+    from parity.refusals import refusals
 
-    infos = [
-        info
-        for name, info in op_infos().items()
-        if info.error_inputs_func is not None
-        and info.name not in PERMITTED
-        and weft_function(info) is not None
+    functions = [
+        (info, weft_function(info)) for info in op_infos().values() if info.name not in PERMITTED
     ]
     through = [
-        text for info in infos[part::PARTS] for text in _let_through(info, weft_function(info))
+        f"{info.name}: {text}"
+        for info, ours in functions[part::PARTS]
+        if ours is not None
+        for refused, text in refusals(info, ours)
+        if not refused
     ]
     assert through == []
 
@@ -124,3 +100,71 @@ def test_every_operator_that_has_out_in_pytorch_has_it() -> None:
         if info.supports_out and weft_function(info) is not None
     }
     assert {name: text for name, text in problems.items() if text} == {}
+
+
+#: PyTorch converts to integers or bools here, or refuses complex numbers; weft asks the category alone
+OUT_CATEGORIES = frozenset(
+    ("addr", "bernoulli", "cumprod", "lu", "nanmean", "nansum", "nn.functional.avg_pool2d")
+    + ("nn.functional.avg_pool3d", "fft.hfft", "fft.hfft2", "fft.hfftn", "fft.irfft", "fft.irfft2")
+    + ("fft.irfftn",)
+)
+OUT_DTYPES = ("float64", "float16", "int64", "int32", "bool", "uint8", "complex64", "float32")
+
+
+def _takes_out(
+    library: Any, call: Any, results: list[Any], several: bool, at: int, dtype: str
+) -> bool:
+    from parity.convert import name_of
+
+    names = [name_of(each.dtype) for each in results]
+    names[at] = dtype
+    made = [
+        library.empty(tuple(each.shape), dtype=getattr(library, name))
+        for each, name in zip(results, names, strict=True)
+    ]
+    try:
+        call(out=tuple(made) if several else made[0])
+    except Exception:
+        return False
+    return True
+
+
+def _wrong_out_dtypes(info: Any, ours: Any, dtype: Any) -> list[str]:
+    """Dtypes of `out=` that one library takes and the other refuses, for the first sample."""
+    from parity.convert import Unconvertible, flat, to_weft
+
+    torch.manual_seed(0)
+    try:
+        sample = next(iter(info.sample_inputs("cpu", dtype)))
+        args, kwargs = (sample.input, *sample.args), sample.kwargs
+        expected = info.op(*args, **kwargs)
+        converted = to_weft(args), to_weft(kwargs)
+    except (Exception, Unconvertible):
+        return []
+    results, several = flat(expected), isinstance(expected, tuple | list)
+    if not all(isinstance(each, torch.Tensor) for each in results):
+        return []
+    theirs = functools.partial(info.op, *args, **kwargs)
+    mine = functools.partial(ours, *converted[0], **converted[1])
+    return [
+        f"{dtype}: result {at} to {name}"
+        for at in range(len(results))
+        for name in OUT_DTYPES
+        if _takes_out(torch, theirs, results, several, at, name)
+        != _takes_out(weft, mine, results, several, at, name)
+    ]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_out_takes_the_dtypes_that_pytorchs_takes() -> None:
+    from parity.operators import op_infos, weft_function
+
+    wrong = [
+        f"{name} of {found}"
+        for name, info in op_infos().items()
+        if info.supports_out and weft_function(info) is not None and name not in OUT_CATEGORIES
+        for dtype in (torch.float32, torch.int64, torch.bool)
+        if dtype in info.supported_dtypes("cpu")
+        for found in _wrong_out_dtypes(info, weft_function(info), dtype)
+    ]
+    assert wrong == []

@@ -73,6 +73,29 @@ for dtype in FLOATS:
     for n in SIZES:
         add_floats(dtype, n)
 
+#: concentrations on both sides of 1; counts and chances of each way to draw, and of none
+CONCENTRATIONS = [[0.0, 0.03, 0.5, 0.98], [1.0, 1.5, 8.0, 700.0]]
+COUNTS, CHANCES = [[0.0], [3.0], [40.0], [1000.0]], [-0.1, 0.0, 0.02, 0.3, 0.5, 0.7, 0.95, 1.0, 1.5]
+
+
+def add_variates(dtype: str) -> None:
+    def numbers(lib: Any, values: list[Any]) -> Any:
+        return lib.tensor(values, dtype=dtype_of(lib, dtype)).repeat(20, 1, 1)
+
+    add(f"gamma-{dtype}", lambda lib: lib._standard_gamma(numbers(lib, CONCENTRATIONS)))
+    add(f"gamma-turned-{dtype}", lambda lib: lib._standard_gamma(numbers(lib, CONCENTRATIONS).mT))
+    add(f"dirichlet-{dtype}", lambda lib: lib._sample_dirichlet(numbers(lib, CONCENTRATIONS)))
+    add(
+        f"binomial-{dtype}",
+        lambda lib: lib.binomial(
+            *lib.broadcast_tensors(numbers(lib, COUNTS), numbers(lib, [CHANCES]))
+        ),
+    )
+
+
+for dtype in ("float32", "float64"):
+    add_variates(dtype)
+
 for bits in (1, 3, 20, 27, 28, 31, 32, 40, 62):
     add(f"randint-2^{bits}", lambda lib, bits=bits: lib.randint(2**bits, (100,)))
     add(f"randint-around-2^{bits}", lambda lib, bits=bits: lib.randint(-(2**bits), 2**bits, (99,)))

@@ -139,7 +139,7 @@ def test_device_objects() -> None:
     assert node != None and node == node  # noqa: E711
     with pytest.raises(RuntimeError):
         weft.device("nonsense")
-    with pytest.raises(RuntimeError):
+    with pytest.raises(AssertionError):
         weft.zeros(2, device="cuda")
     assert not weft.cuda.is_available()
 
@@ -345,7 +345,7 @@ def test_to() -> None:
     assert x.type(dtype=weft.LongTensor, non_blocking=True).dtype is weft.int64
     with strings(ValueError, "type: expected a dtype or a tensor type, got int"):
         x.type(int)
-    with pytest.raises(RuntimeError):
+    with pytest.raises(AssertionError):
         x.to("cuda")
     with strings(TypeError, "to: expected argument 'device' of type device, got int"):
         x.to(3)  # type: ignore[call-overload]
@@ -411,6 +411,10 @@ OPERATORS += [operator.eq, operator.ne]
 def test_operators_with_numbers(function: Any, other: Any) -> None:
     a = np.array([1.0, 2.0, 3.5], np.float32)
     x = weft.from_numpy(a)
+    if other is True and function is operator.sub:
+        with pytest.raises(RuntimeError, match="sub: expected numbers, got bool"):
+            function(x, other)
+        return
     number = other.item() if isinstance(other, np.generic) else other
     for mine, theirs in [
         (function(x, other), function(a, number)),

@@ -350,9 +350,8 @@ def value_for(arg: Arg, dtype: Any, shape: tuple[int, ...]) -> Any:
     return special.get(arg.name, values.get(arg.type.rstrip("?")))
 
 
-def attempt(schema: Schema, target: Arg, dtype: Any, shape: Any, out_shape: Any) -> str:
+def attempt(schema: Schema, target: Arg, dtype: Any, shape: Any, memory: Any) -> str:
     """Calls the operator with read-only memory as the argument it writes; the error's text."""
-    memory = np.ones(out_shape, dtype)
     memory.flags.writeable = False
     weft_dtype = getattr(weft, dtype)
     args, kwargs, skipped = [], {}, False
@@ -393,10 +392,12 @@ def test_every_writer_refuses_read_only_memory(schema: Schema, target: Arg) -> N
     for dtype in ("float64", "int64", "bool", "complex128"):
         for shape in SHAPES:
             for out_shape in (shape,) if in_place else OUT_SHAPES:
-                text = attempt(schema, target, dtype, shape, out_shape)
-                if "read-only" in text:
-                    return
-                seen.append(text)
+                # Results that are indices or exponents have dtypes of their own.
+                for written in (dtype,) if in_place else (dtype, "int64", "int32"):
+                    text = attempt(schema, target, dtype, shape, np.ones(out_shape, written))
+                    if "read-only" in text:
+                        return
+                    seen.append(text)
     pytest.fail(f"no call got as far as writing: {sorted(set(seen))}")
 
 
@@ -636,7 +637,7 @@ def test_dlpack_arguments() -> None:
         assert weft.from_dlpack(x, copy=copy).data_ptr() == x.data_ptr()
     assert weft.from_dlpack(x, copy=True).data_ptr() != x.data_ptr()
     assert weft.from_dlpack(x, device="cpu").data_ptr() == x.data_ptr()
-    with pytest.raises(RuntimeError, match="cuda"):
+    with pytest.raises(AssertionError, match="cuda"):
         weft.from_dlpack(x, device="cuda")
     with pytest.raises(TypeError, match="max_version"):
         x.__dlpack__(max_version=1)

@@ -139,9 +139,21 @@ def resolves(dotted: str) -> bool:
 def value_of(value: Any, name: str) -> Any:
     """An attribute, or what stands for its absence. One that raises for this value is there."""
     try:
-        return getattr(value, name, ABSENT)
+        found = getattr(value, name, ABSENT)
     except RuntimeError:
         return None
+    if found is ABSENT and isinstance(value, ModuleType):
+        return submodule(f"{value.__name__}.{name}")
+    return found
+
+
+def submodule(name: str) -> Any:
+    """A module that programs import by its name, as private ones are."""
+    name = name.replace("weft", "torch", 1)
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return ABSENT
 
 
 def is_empty(module: ModuleType) -> bool:

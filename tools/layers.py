@@ -72,7 +72,7 @@ PYTHON_RULES: dict[str, tuple[str, ...]] = {
     ),
     "weft.optim": ("weft", "weft.nn", "weft.utils.hooks"),
     "weft.overrides": ("weft", "weft.nn", "weft.optim", "weft.serialization", "weft.utils"),
-    "weft.serialization": ("weft", "weft.nn"),
+    "weft.serialization": ("weft", "weft.nn", "numpy"),
     "weft.utils": ("weft", "weft.multiprocessing", "numpy", "tensorboard", "google.protobuf"),
 }
 # What each folder of the compiler may import of its others; the modules beside them may import all.
@@ -166,10 +166,10 @@ def loaded(node: ast.AST, path: Path, package: str) -> set[str]:
     texts of the file, in full, within the package, or behind the start of an f-string."""
     if not isinstance(node, ast.Call) or not (is_loader(node) or is_lazy(node)):
         return set()
-    if is_lazy(node):
+    given = next((each for each in node.args if not isinstance(each, ast.Attribute)), None)
+    if is_lazy(node) and not is_named(node):
         found = {m for t in texts_of(path) for w in t.split() for m in modules_named(w, package)}
         return found - {"weft"}  # which finds, and is not found
-    given = next((each for each in node.args if not isinstance(each, ast.Attribute)), None)
     if isinstance(given, ast.Constant):
         return modules_named(str(given.value), package) or {str(given.value)}
     start = given.values[0] if isinstance(given, ast.JoinedStr) else None
@@ -210,6 +210,11 @@ def is_loader(call: ast.Call) -> bool:
 def is_lazy(call: ast.Call) -> bool:
     """Whether a call finds what a package imports at first use (weft._runtime.lazy)."""
     return ast.unparse(call.func).lstrip("_") in ("lazy.find", "lazy.value")
+
+
+def is_named(call: ast.Call) -> bool:
+    """Whether a call of lazy.value says the module itself."""
+    return ast.unparse(call.func).endswith("value") and isinstance(call.args[0], ast.Constant)
 
 
 def is_module(name: str) -> bool:

@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "core/warning.h"
 #include "ops/copy.h"
+#include "ops/overlap.h"
 
 namespace weft::autograd {
 
@@ -49,7 +50,28 @@ DType out_dtype(const char* op, std::optional<DType> dtype, const Tensor& out) {
   return out.dtype();
 }
 
+void check_out_dtype(const char* op, DType dtype, const Tensor& out, bool or_byte) {
+  WEFT_CHECK(out.dtype() == dtype || (or_byte && out.dtype() == DType::U8), op,
+             ": expected out of dtype ", dtype, ", got ", out.dtype());
+}
+
+void check_distinct_out(const char* op, const Tensor& out,
+                        std::initializer_list<const Tensor*> operands) {
+  for (const Tensor* operand : operands) {
+    WEFT_CHECK(overlap(out, *operand) == Overlap::None, op,
+               ": expected out in memory of its own, got one that shares it with an operand");
+  }
+  WEFT_CHECK(out.layout().is_non_overlapping(), op,
+             ": expected out with distinct elements, got strides ", AsTuple{out.strides()},
+             " for shape ", AsTuple{out.sizes()});
+}
+
 Tensor write_out(const char* op, const Tensor& result, const Tensor& out) {
+  check_out_dtype(op, result.dtype(), out);
+  return cast_out(op, result, out);
+}
+
+Tensor cast_out(const char* op, const Tensor& result, const Tensor& out) {
   WEFT_CHECK(can_cast(result.dtype(), out.dtype()), op, ": expected out of a dtype that holds ",
              result.dtype(), ", got ", out.dtype());
   resize_out(op, out, result.sizes());

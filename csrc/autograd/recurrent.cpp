@@ -2,6 +2,7 @@
 // step by step, of operators that have second gradients.
 #include "ops/recurrent.h"
 
+#include "autograd/double_backward.h"
 #include "autograd/node.h"
 #include "native_recurrent.h"
 #include "ops_activations.h"
@@ -67,39 +68,14 @@ TensorList run(const Layer& l) {
   return {ops::reshape(ops::cat(outputs, 0), sizes), state.hidden, state.memory};
 }
 
-// The arguments under other names: gradients for them stop there.
-Tensor renamed(const Tensor& tensor) { return tensor.defined() ? ops::alias(tensor) : tensor; }
-
 Gradients differentiable(const Layer& l, const TensorList& grads) {
-  const Tensor given[] = {l.steps, l.hidden, l.memory, l.weight, l.bias, l.projection};
-  Tensor own[6];
-  TensorList inputs;
-  for (int i = 0; i < 6; ++i) {
-    own[i] = renamed(given[i]);
-    if (own[i].defined() && autograd::needs_graph(own[i])) inputs.push_back(own[i]);
-  }
-  const TensorList results =
-      run({own[0], l.batch_sizes, own[1], own[2], own[3], own[4], own[5], l.mode, l.backwards});
-  TensorList roots, arrived;
-  for (size_t i = 0; i < grads.size(); ++i) {
-    if (!grads[i].defined() || !results[i].defined()) continue;
-    roots.push_back(results[i]);
-    arrived.push_back(grads[i]);
-  }
-  TensorList found(inputs.size());
-  if (!roots.empty()) {
-    found = autograd::backward(
-        roots, arrived, inputs,
-        {.retain_graph = true, .create_graph = true, .accumulate = false, .allow_unused = true});
-  }
-  Gradients g;
-  Tensor* const to[] = {&g.steps, &g.hidden, &g.memory, &g.weight, &g.bias, &g.projection};
-  for (size_t i = 0, next = 0; i < 6; ++i) {
-    if (!own[i].defined() || !autograd::needs_graph(own[i])) continue;
-    *to[i] = found[next].defined() ? found[next] : ops::zeros_like(own[i]);
-    ++next;
-  }
-  return g;
+  const TensorList g = autograd::differentiable_gradients(
+      {l.steps, l.hidden, l.memory, l.weight, l.bias, l.projection}, grads,
+      [&](const TensorList& own) {
+        return run(
+            {own[0], l.batch_sizes, own[1], own[2], own[3], own[4], own[5], l.mode, l.backwards});
+      });
+  return {g[0], g[1], g[2], g[3], g[4], g[5]};
 }
 
 }  // namespace

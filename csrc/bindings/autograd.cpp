@@ -5,7 +5,9 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <map>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "autograd/hooks.h"
@@ -241,6 +243,21 @@ nb::object run_backward(nb::handle roots, nb::handle grads, nb::handle inputs, b
   return nb::steal(wrap_tuple(result));
 }
 
+// The class of a node, named like its operator as in PyTorch: programs that draw graphs read it.
+// Classes live as long as the process, one for each name.
+nb::handle node_class(const Node& node) {
+  static std::map<std::string, PyObject*> classes;
+  PyObject*& known = classes[node.name()];
+  if (!known) {
+    const nb::handle base = nb::type<NodeObject>();
+    nb::dict members;
+    members["__slots__"] = nb::tuple();
+    members["__module__"] = "torch.autograd";
+    known = base.type()(node.name(), nb::make_tuple(base), members).release().ptr();
+  }
+  return known;
+}
+
 }  // namespace
 
 int visit_node(Node& node, visitproc visit, void* arg) {
@@ -263,7 +280,7 @@ void clear_node(Node& node) {
 PyObject* wrap_node(const Ref<Node>& node) {
   if (!node) return new_ref(Py_None);
   if (node->python_wrapper) return new_ref(static_cast<PyObject*>(node->python_wrapper));
-  nb::object made = nb::cast(new NodeObject(node), nb::rv_policy::take_ownership);
+  nb::object made = nb::inst_take_ownership(node_class(*node), new NodeObject(node));
   node->python_wrapper = made.ptr();
   return made.release().ptr();
 }

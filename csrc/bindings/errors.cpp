@@ -20,6 +20,8 @@ namespace {
 
 PyObject* exception_class(ErrorKind kind) {
   switch (kind) {
+    case ErrorKind::Assertion:
+      return PyExc_AssertionError;
     case ErrorKind::Value:
       return PyExc_ValueError;
     case ErrorKind::Type:

@@ -6,6 +6,7 @@
 #include "bindings/errors.h"
 #include "bindings/tensor_object.h"
 #include "core/error.h"
+#include "ops/copy.h"
 #include "ops_copying.h"
 #include "ops_indexing.h"
 #include "ops_views.h"
@@ -196,8 +197,29 @@ class Walk {
   int64_t listed_ = 0;  // dimensions of the view that the list covers
 };
 
+// Whether a list or the like stands for a tuple, as in NumPy of old and in PyTorch: it holds what
+// is no number. With 32 items or more it is data.
+bool is_like_tuple(PyObject* index) {
+  if (is_tensor(index) || is_numpy_array(index) || !PySequence_Check(index)) return false;
+  if (PyUnicode_Check(index) || PyBytes_Check(index)) return false;
+  const Py_ssize_t count = PySequence_Size(index);
+  if (count < 0) PyErr_Clear();
+  if (count <= 0 || count >= 32) return false;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    const Object item = Object::checked(PySequence_GetItem(index, i));
+    PyObject* const one = item.get();
+    if (is_tensor(one) || PySequence_Check(one) || PySlice_Check(one)) return true;
+    if (one == Py_None || one == Py_Ellipsis) return true;
+  }
+  return false;
+}
+
 Plan plan(const Tensor& self, PyObject* index) {
   Walk walk(self);
+  if (!PyTuple_Check(index) && is_like_tuple(index)) [[unlikely]] {
+    const Object items = Object::checked(PySequence_Tuple(index));
+    return plan(self, items.get());
+  }
   if (PyTuple_Check(index)) {
     return walk.run(PySequence_Fast_ITEMS(index), static_cast<size_t>(PyTuple_GET_SIZE(index)));
   }
@@ -214,6 +236,7 @@ Tensor value_tensor(const Tensor& target, PyObject* value) {
                   short_type_name(value));
   WEFT_CHECK(!number.is_complex() || is_complex(target.dtype()),
              "index: expected a real number for a ", target.dtype(), " tensor, got ", number);
+  check_range(number, target.dtype(), "index");
   return Tensor::scalar(number, target.dtype());
 }
 

@@ -4,12 +4,21 @@
 #include <nanobind/nanobind.h>
 
 #include "bindings/bindings.h"
+#include "bindings/tensor_object.h"
 #include "runtime/interpreter.h"
 
 namespace weft::py {
 
 // ---- values across the border (jit_convert.cpp, jit_results.cpp) ----
 
+// NotImplementedError for a sparse tensor (sparse.cpp).
+void refuse_sparse(PyObject* object);
+// The tensor of an object that is one. Sparse ones are refused: programs know their values alone.
+inline const Tensor& program_tensor(PyObject* object) {
+  if (!is_exact_tensor(object)) [[unlikely]]
+    refuse_sparse(object);
+  return unwrap(object);
+}
 // A value of the type from a Python object; containers are copied, class instances are shared.
 // False: the object is not of the type (no exception set).
 bool to_value(const Type& type, PyObject* object, Value& out);
@@ -58,6 +67,8 @@ void init_jit_choice(PyObject* module);
 void bind_jit_program(nanobind::module_& module);
 // CompiledModule (jit_compiled.cpp)
 void bind_compiled_module(nanobind::module_& module);
+// _host_operators, _call_host_operator, _set_operator_finder (jit_host_operators.cpp)
+void bind_host_operators(nanobind::module_& module);
 // _call_operator (jit_builtin.cpp)
 void bind_call_operator(nanobind::module_& module);
 // _llvm_object (jit_llvm.cpp)

@@ -275,7 +275,7 @@ bool to_any_value(PyObject* object, Value& out) {
   }
   if (is_enum_member(object)) return to_any_enum(object, out);
   if (is_tensor(object)) {
-    out = Value(unwrap(object));
+    out = Value(program_tensor(object));
     return true;
   }
   if (PyUnicode_Check(object)) {
@@ -311,7 +311,7 @@ bool to_value(const Type& type, PyObject* object, Value& out) {
   switch (type.kind) {
     case TypeKind::Tensor:
       if (!is_tensor(object)) return false;
-      out = Value(unwrap(object));
+      out = Value(program_tensor(object));
       return true;
     case TypeKind::Int:
       return to_plain_int(object, out) || to_element(type.kind, object, out);

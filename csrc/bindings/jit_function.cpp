@@ -54,7 +54,7 @@ std::string signature(const Function& function) {
 void convert(const Function& function, size_t i, PyObject* object, Value& out) {
   const Param& param = function.params[i];
   if (param.type->kind == TypeKind::Tensor && is_tensor(object)) [[likely]] {
-    out = Value(unwrap(object));
+    out = Value(program_tensor(object));
     return;
   }
   if (to_value(*param.type, object, out)) return;

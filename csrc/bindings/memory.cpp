@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/fork.h"
 #include "core/thread_pool.h"
+#include "ops/packed_weight.h"
 
 namespace nb = nanobind;
 
@@ -292,6 +293,16 @@ void bind_memory(nb::module_& module) {
       "Most bytes in use plus cached; 0 for no limit. Beyond it: OutOfMemoryError.");
   module.def(
       "memory_limit", [] { return cpu_allocator().limit(); }, "The limit; 0 when there is none.");
+  module.def("_packed_weights", &native::packed_weight_bytes, "Bytes of weights kept packed.");
+  module.def("_packed_weight_limit", &native::packed_weight_limit, "Most bytes of them.");
+  module.def(
+      "_set_packed_weight_limit",
+      [](int64_t nbytes) {
+        WEFT_CHECK_VALUE(nbytes >= 0, "set_packed_weight_limit: expected at least 0 bytes, got ",
+                         nbytes);
+        native::set_packed_weight_limit(static_cast<size_t>(nbytes));
+      },
+      nb::arg("nbytes"), "What weft.memory.set_packed_weight_limit sets.");
 }
 
 }  // namespace weft::py

@@ -47,6 +47,7 @@ NB_MODULE(_C, module) {
     bind_llvm(module);
     bind_operator_facts(module);
     bind_call_operator(module);
+    bind_host_operators(module);
   } catch (const PythonError&) {
     nanobind::raise_python_error();
   }

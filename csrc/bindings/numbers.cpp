@@ -27,7 +27,7 @@ int64_t long_value(PyObject* number) {
 bool numpy_scalar_value(PyObject* object, Scalar* scalar) {
   const NumpyTypes& numpy = *numpy_if_loaded();
   if (PyObject_TypeCheck(object, numpy.bool_)) {
-    *scalar = Scalar(PyObject_IsTrue(object) == 1);
+    *scalar = Scalar(PyObject_IsTrue(object) == 1 ? 1.0 : 0.0);  // no bool of Python's: a number
   } else if (PyObject_TypeCheck(object, numpy.integer)) {
     *scalar = Scalar(long_value(Object::checked(PyNumber_Index(object)).get()));
   } else if (PyObject_TypeCheck(object, numpy.floating)) {
@@ -67,7 +67,7 @@ Tensor number_beside(const char* op, const Scalar& number, const Tensor& other) 
   if (number.category() != DTypeCategory::Bool) {
     dtype = counts ? promote(dtype, other.dtype()) : other.dtype();
   }
-  check_range(number, dtype, op);
+  if (is_integral(dtype)) check_range(number, dtype, op);
   return Tensor::scalar(number, dtype);
 }
 

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "autograd/node.h"
@@ -22,12 +23,8 @@
 namespace weft::py {
 namespace {
 
-// Functions that take a number first, where their schemas have tensors only; add(2, x).
-constexpr std::string_view kNumberFirst[] = {
-    "add",         "sub",        "subtract",    "mul",          "multiply",
-    "div",         "divide",     "true_divide", "floor_divide", "remainder",
-    "bitwise_and", "bitwise_or", "bitwise_xor",
-};
+// OpRecord::variants.
+constexpr uint8_t kFunction = 1, kMethod = 2, kNeural = 4, kNumberFirst = 16, kTwoNumbers = 32;
 
 struct OpGroup {
   const char* name;
@@ -178,15 +175,33 @@ Arguments arguments_of(const CallArgs& call) {
 
 PyObject* run_recorded(PyObject* self, OpGroup& group, const CallArgs& call);
 
+// Where an argument stands among those given, by its place or its name.
+std::optional<size_t> place_of(const CallArgs& call, size_t position, const char* name) {
+  if (position < call.count) return position;
+  for (size_t i = 0; i < call.name_count(); ++i) {
+    PyObject* const given = PyTuple_GET_ITEM(call.names, static_cast<Py_ssize_t>(i));
+    if (PyUnicode_CompareWithASCIIString(given, name) == 0) return call.count + i;
+  }
+  return {};
+}
+
 bool starts_with_number(const OpGroup& group, const CallArgs& call) {
-  return !group.method && std::ranges::find(kNumberFirst, group.name) != std::end(kNumberFirst) &&
-         call.count >= 2 && is_number(call.args[0]) && is_plain_tensor(call.args[1]);
+  const auto takes = [&](uint8_t what) {
+    return std::ranges::any_of(
+        group.records, [what](const OpRecord* record) { return (record->variants & what) != 0; });
+  };
+  if (group.method || !takes(kNumberFirst)) return false;
+  const auto first = place_of(call, 0, "input"), second = place_of(call, 1, "other");
+  return first && second && is_number(call.args[*first]) &&
+         (is_plain_tensor(call.args[*second]) ||
+          (is_number(call.args[*second]) && takes(kTwoNumbers)));
 }
 
 // The tensor in place of a number. Made by an operator while a trace records: a tensor of unknown
 // origin would be a constant that the trace warns of.
-Object number_operand(const char* op, const Scalar& number, const Tensor& other) {
-  const Tensor operand = number_beside(op, number, other);
+Object number_operand(const char* op, const Scalar& number, PyObject* other) {
+  const Tensor operand = is_plain_tensor(other) ? number_beside(op, number, unwrap(other))
+                                                : Tensor::scalar(number, number.dtype());
   if (!trace_records()) return Object::checked(wrap(operand));
   const Object weft = Object::checked(PyImport_ImportModule("weft"));
   const Object make = Object::checked(PyObject_GetAttrString(weft.get(), "scalar_tensor"));
@@ -197,13 +212,15 @@ Object number_operand(const char* op, const Scalar& number, const Tensor& other)
   return Object::checked(PyObject_Call(make.get(), args.get(), names.get()));
 }
 
-// add(2, x): the number as a tensor, and the call again.
+// add(2, x), add(2, other=x), add(2, 3): the number as a tensor, and the call again.
 PyObject* run_number_first(PyObject* self, OpGroup& group, const CallArgs& call) {
+  const size_t place = *place_of(call, 0, "input");
   Scalar number;
-  if (!to_scalar(call.args[0], &number)) raise_mismatch(group.name, group.signatures, call);
-  const Object first = number_operand(group.name, number, unwrap(call.args[1]));
+  if (!to_scalar(call.args[place], &number)) raise_mismatch(group.name, group.signatures, call);
+  PyObject* const other = call.args[*place_of(call, 1, "other")];
+  const Object first = number_operand(group.name, number, other);
   std::vector<PyObject*> args(call.args, call.args + call.count + call.name_count());
-  args[0] = first.get();
+  args[place] = first.get();
   return run_recorded(self, group, {args.data(), call.count, call.names});
 }
 
@@ -405,14 +422,14 @@ void init_op_functions(PyObject* module) {
   add_object(module, "_OpMethod", reinterpret_cast<PyObject*>(method_type));
 
   Object functions = Object::checked(PyDict_New());
-  add_all(group_records(1, false), function_type, functions.get());
+  add_all(group_records(kFunction, false), function_type, functions.get());
   add_object(module, "_functions", functions.get());
 
-  add_all(group_records(2, true), method_type, tensor_type->tp_dict);
+  add_all(group_records(kMethod, true), method_type, tensor_type->tp_dict);
   PyType_Modified(tensor_type);
 
   Object neural = Object::checked(PyModule_New("weft._C._nn"));
-  add_all(group_records(4, false), function_type, PyModule_GetDict(neural.get()));
+  add_all(group_records(kNeural, false), function_type, PyModule_GetDict(neural.get()));
   add_object(module, "_nn", neural.get());
 
   // Every row, also those that only gradients and archives call.

@@ -145,16 +145,17 @@ PyObject* resize(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* n
   });
 }
 
-// _write_out(function, result, out): see autograd::write_out.
+// _write_out(function, result, out, casts): see autograd::write_out and cast_out.
 PyObject* write_out(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   return guarded([&] {
-    auto [function, result, out] =
-        parse_args("_write_out", {"function", "result", "out"}, 3, args, count, names);
+    auto [function, result, out, casts] =
+        parse_args("_write_out", {"function", "result", "out", "casts"}, 4, args, count, names);
     const std::string op(utf8(function));
     const Tensor& made = tensor_arg(op.c_str(), "result", result);
     const Tensor& target = tensor_arg(op.c_str(), "out", out);
     autograd::check_out_graph(op.c_str(), autograd::needs_graph(made, target));
-    autograd::write_out(op.c_str(), made, target);
+    const auto write = casts == Py_True ? autograd::cast_out : autograd::write_out;
+    write(op.c_str(), made, target);
     return new_ref(out);
   });
 }

@@ -13,10 +13,12 @@
 namespace weft::py {
 namespace {
 
-Object one_element(const char* op, PyObject* self) {
+// float() and the like raise ValueError for several elements, item() and bool() RuntimeError.
+Object one_element(const char* op, PyObject* self, ErrorKind kind = ErrorKind::Runtime) {
   const Tensor& tensor = unwrap(self);
-  WEFT_CHECK(tensor.numel() == 1, op, ": expected a tensor of one element, got shape ",
-             AsTuple{tensor.sizes()});
+  if (tensor.numel() != 1) {
+    fail(kind, str(op, ": expected a tensor of one element, got shape ", AsTuple{tensor.sizes()}));
+  }
   if (tensor.device().type == DeviceType::Meta) meta::refuse_item();
   const Tensor here = on_device(tensor, {});
   return Object::checked(element_to_python(here.dtype(), here.data()));
@@ -56,14 +58,15 @@ int tensor_bool(PyObject* self) {
 }
 
 PyObject* tensor_int(PyObject* self) {
-  return guarded([&] { return PyNumber_Long(one_element("int", self).get()); });
+  return guarded([&] { return PyNumber_Long(one_element("int", self, ErrorKind::Value).get()); });
 }
 PyObject* tensor_float(PyObject* self) {
-  return guarded([&] { return PyNumber_Float(one_element("float", self).get()); });
+  return guarded(
+      [&] { return PyNumber_Float(one_element("float", self, ErrorKind::Value).get()); });
 }
 PyObject* tensor_complex(PyObject* self, PyObject*) {
   return guarded([&] {
-    Object element = one_element("complex", self);
+    Object element = one_element("complex", self, ErrorKind::Value);
     return PyObject_CallOneArg(reinterpret_cast<PyObject*>(&PyComplex_Type), element.get());
   });
 }
@@ -108,8 +111,8 @@ int tensor_contains(PyObject* self, PyObject* value) {
     if (is_tensor(value)) {
       equal = ops::eq(tensor, unwrap(value));
     } else {
-      WEFT_CHECK_TYPE(to_scalar(value, &number), "in: expected a Tensor or Number, got ",
-                      short_type_name(value));
+      WEFT_CHECK(to_scalar(value, &number), "in: expected a Tensor or Number, got ",
+                 short_type_name(value));
       equal = ops::eq(tensor, number);
     }
     return ops::any(ops::reshape(equal, Dims{-1}), int64_t{0}).item().to_bool() ? 1 : 0;

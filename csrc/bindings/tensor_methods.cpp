@@ -44,6 +44,7 @@ PyObject* storage_offset(PyObject* self, PyObject*) {
 }
 PyObject* data_ptr(PyObject* self, PyObject*) {
   const Tensor& tensor = unwrap(self);
+  tensor.storage()->set(kExposed);
   return PyLong_FromVoidPtr(
       tensor.numel() > 0 && meta::shown_address(*tensor.storage()) ? tensor.address() : nullptr);
 }

@@ -4,6 +4,7 @@
 // so that the other operand gets its turn.
 #include "bindings/tensor_slots.h"
 
+#include "autograd/node.h"
 #include "bindings/bindings.h"
 #include "bindings/errors.h"
 #include "bindings/hooked.h"
@@ -57,6 +58,12 @@ PyObject* call(const Tensor& left, const Tensor& right) {
   return wrap(run(is_large(left) || is_large(right), [&] { return Op::call(left, right); }));
 }
 
+// Whether NumPy answers: its array stands on the right of a tensor that needs no gradient. The
+// result has the dtype that NumPy promotes to, as in PyTorch, and is a tensor (__array_wrap__).
+bool is_left_to_numpy(const Tensor& left, PyObject* right) {
+  return is_numpy_array(right) && !autograd::requires_grad(left) && left.on_cpu();
+}
+
 // An operand that is neither exactly what the fast path takes: a number, or a NumPy array.
 bool to_operand(PyObject* object, Scalar* number, Tensor* tensor) {
   if (to_scalar(object, number)) return true;
@@ -73,7 +80,7 @@ PyObject* binary(PyObject* a, PyObject* b) {
     if (is_tensor(a)) [[likely]] {
       const Tensor& left = unwrap(a);
       if (is_tensor(b)) return call<Op>(left, unwrap(b));
-      if (!to_operand(b, &number, &array)) Py_RETURN_NOTIMPLEMENTED;
+      if (is_left_to_numpy(left, b) || !to_operand(b, &number, &array)) Py_RETURN_NOTIMPLEMENTED;
       if (array.defined()) return call<Op>(left, array);
       return wrap(run(is_large(left), [&] { return Op::call(left, number); }));
     }
@@ -92,7 +99,7 @@ PyObject* inplace(PyObject* self, PyObject* other, Fn&& fn) {
     Tensor right;
     if (is_tensor(other)) {
       right = unwrap(other);
-    } else if (!to_operand(other, &number, &right)) {
+    } else if (is_left_to_numpy(left, other) || !to_operand(other, &number, &right)) {
       Py_RETURN_NOTIMPLEMENTED;
     }
     run(is_large(left), [&] { return right.defined() ? fn(left, right) : fn(left, number); });

@@ -68,11 +68,12 @@ TEST(capi_says_what_was_expected) {
   weft_module* module = nullptr;
   CHECK_EQ(weft_module_load("/nowhere.weft", &module), WEFT_RUNTIME_ERROR);
   CHECK_TRUE(std::strstr(weft_last_error(), "/nowhere.weft") != nullptr);
-  const std::string newer = image("2");
+  const std::string newer = image("3");
   CHECK_EQ(weft_module_load_memory(newer.data(), newer.size(), &module), WEFT_RUNTIME_ERROR);
-  CHECK_EQ(std::string(weft_last_error()),
-           "load: expected a compiled file of version 1, got '2'; compile it with this version of "
-           "weft");
+  CHECK_EQ(
+      std::string(weft_last_error()),
+      "load: expected a compiled file of version 1 or 2, got '3'; compile it with this version of "
+      "weft");
   CHECK_TRUE(module == nullptr);
   module = loaded();
   weft_value *value = nullptr, *result = nullptr;
@@ -83,6 +84,11 @@ TEST(capi_says_what_was_expected) {
   CHECK_EQ(weft_module_call(module, "backward", nullptr, 0, &result), WEFT_KEY_ERROR);
   CHECK_EQ(weft_module_call(nullptr, "forward", nullptr, 0, &result), WEFT_VALUE_ERROR);
   CHECK_EQ(weft_set_num_threads(0), WEFT_RUNTIME_ERROR);
+  CHECK_EQ(weft_module_method_count(nullptr) + weft_module_parameter_count(nullptr), 0);
+  CHECK_TRUE(weft_module_method_name(nullptr, 0) == nullptr);
+  CHECK_EQ(weft_tensor_ndim(nullptr) + weft_tensor_requires_grad(nullptr), 0);
+  CHECK_TRUE(weft_tensor_data(nullptr) == nullptr && weft_tensor_sizes(nullptr) == nullptr);
+  CHECK_EQ(weft_value_kind(nullptr), WEFT_KIND_NONE);
   weft_value_release(value);
   weft_module_release(module);
 }
@@ -172,6 +178,16 @@ TEST(capi_memory_of_the_host) {
   CHECK_EQ(counts.allocated, 1);
   weft_tensor_release(x);
   CHECK_EQ(counts.released, 1);
+}
+
+TEST(capi_objects_that_a_file_cannot_make) {
+  const testing::Code wrong = {
+      {"create_object", 0, 0, 0, 0}, {"get_attribute", 0, 0, 0, 20}, {"return_object", 0}};
+  const std::string file = testing::image("1", false, wrong);
+  weft_module* module = nullptr;
+  CHECK_EQ(weft_module_load_memory(file.data(), file.size(), &module), WEFT_RUNTIME_ERROR);
+  CHECK_TRUE(std::strstr(weft_last_error(),
+                         "load: expected objects that the file makes, got TypeError: ") != nullptr);
 }
 
 TEST(capi_damaged_files) {

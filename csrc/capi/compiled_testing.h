@@ -88,13 +88,16 @@ class Zip {
 
 inline constexpr auto kClassC = static_cast<uint32_t>(TypeKind::List);  // behind the plain types
 
-// __state__() gives a C; forward(self, p) is p * p.
-inline std::string squaring() {
+using Code = std::vector<AsmInstruction>;
+inline const Code kMakesC = {{"create_object", 0, 0, 0, 0}, {"return_object", 0}};
+
+// __state__() gives a C, unless its code is another; forward(self, p) is p * p.
+inline std::string squaring(const Code& state_code = kMakesC) {
   Assembler program;
   AsmFunction state;
   state.name = "__state__";
   state.objects = 1;
-  state.code = {{"create_object", 0, 0, 0, 0}, {"return_object", 0}};
+  state.code = state_code;
   AsmFunction forward;
   forward.name = "forward";
   forward.params = {{kClassC, 0}, {static_cast<uint32_t>(TypeKind::Tensor), 1}};
@@ -113,10 +116,11 @@ inline std::string squaring() {
   return record.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
-inline std::string image(const std::string& version = "1", bool is_wide = false) {
+inline std::string image(const std::string& version = "1", bool is_wide = false,
+                         const Code& state_code = kMakesC) {
   Zip zip(is_wide);
   zip.add("weft/version", version);
-  zip.add("weft/inference", squaring());
+  zip.add("weft/inference", squaring(state_code));
   zip.add("weft/gradients", squaring());
   zip.add("weft/tensors", std::string(8, '\0'));
   return zip.bytes();

@@ -31,6 +31,11 @@ namespace weft::capi {
 // Remembers the exception under way for weft_last_error.
 weft_status status_of_exception() noexcept;
 
+// Failures of this thread so far: whether weft_last_error has a new text.
+uint64_t failures() noexcept;
+// Throws what becomes the status again.
+[[noreturn]] void throw_status(weft_status status, const std::string& text);
+
 // Runs a body that may throw.
 template <class Body>
 weft_status guarded(Body&& body) noexcept {

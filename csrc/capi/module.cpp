@@ -49,10 +49,12 @@ weft_status weft_module_load_memory(const void* data, size_t bytes, weft_module*
 
 void weft_module_release(weft_module* module) { delete module; }
 
-size_t weft_module_method_count(const weft_module* module) { return module->methods.size(); }
+size_t weft_module_method_count(const weft_module* module) {
+  return module ? module->methods.size() : 0;
+}
 
 const char* weft_module_method_name(const weft_module* module, size_t index) {
-  return index < module->methods.size() ? module->methods[index].c_str() : nullptr;
+  return index < weft_module_method_count(module) ? module->methods[index].c_str() : nullptr;
 }
 
 weft_status weft_module_call(const weft_module* module, const char* method,
@@ -84,7 +86,9 @@ weft_status weft_module_train(weft_module* module, int mode) {
   return guarded([&] { handle("weft_module_train", module).module->train(mode != 0); });
 }
 
-size_t weft_module_parameter_count(const weft_module* module) { return module->parameters.size(); }
+size_t weft_module_parameter_count(const weft_module* module) {
+  return module ? module->parameters.size() : 0;
+}
 
 weft_status weft_module_parameter(const weft_module* module, size_t index, const char** name,
                                   weft_tensor** out) {
@@ -94,7 +98,9 @@ weft_status weft_module_parameter(const weft_module* module, size_t index, const
   });
 }
 
-size_t weft_module_buffer_count(const weft_module* module) { return module->buffers.size(); }
+size_t weft_module_buffer_count(const weft_module* module) {
+  return module ? module->buffers.size() : 0;
+}
 
 weft_status weft_module_buffer(const weft_module* module, size_t index, const char** name,
                                weft_tensor** out) {

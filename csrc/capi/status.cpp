@@ -1,7 +1,7 @@
 // Exceptions as status codes, and the text of the last one on each thread.
 #include <algorithm>
-#include <array>
 #include <new>
+#include <utility>
 
 #include "capi/cancelled.h"
 #include "capi/handles.h"
@@ -11,26 +11,22 @@ namespace weft::capi {
 namespace {
 
 thread_local std::string last_error;
+thread_local uint64_t failure_count = 0;
+
+// Kinds of errors with a status of their own; others are WEFT_RUNTIME_ERROR.
+constexpr std::pair<ErrorKind, weft_status> kStatuses[] = {
+    {ErrorKind::Value, WEFT_VALUE_ERROR},
+    {ErrorKind::Type, WEFT_TYPE_ERROR},
+    {ErrorKind::Index, WEFT_INDEX_ERROR},
+    {ErrorKind::Key, WEFT_KEY_ERROR},
+    {ErrorKind::NotImplemented, WEFT_NOT_IMPLEMENTED},
+    {ErrorKind::OutOfMemory, WEFT_OUT_OF_MEMORY},
+    {ErrorKind::Internal, WEFT_INTERNAL_ERROR},
+};
 
 weft_status status_of(ErrorKind kind) {
-  switch (kind) {
-    case ErrorKind::Value:
-      return WEFT_VALUE_ERROR;
-    case ErrorKind::Type:
-      return WEFT_TYPE_ERROR;
-    case ErrorKind::Index:
-      return WEFT_INDEX_ERROR;
-    case ErrorKind::Key:
-      return WEFT_KEY_ERROR;
-    case ErrorKind::NotImplemented:
-      return WEFT_NOT_IMPLEMENTED;
-    case ErrorKind::OutOfMemory:
-      return WEFT_OUT_OF_MEMORY;
-    case ErrorKind::Internal:
-      return WEFT_INTERNAL_ERROR;
-    default:
-      return WEFT_RUNTIME_ERROR;
-  }
+  const auto* row = std::ranges::find(kStatuses, kind, &std::pair<ErrorKind, weft_status>::first);
+  return row == std::end(kStatuses) ? WEFT_RUNTIME_ERROR : row->second;
 }
 
 weft_status status_of(const std::string& exception) {
@@ -42,6 +38,7 @@ weft_status status_of(const std::string& exception) {
 }
 
 weft_status remember(weft_status status, const char* text) {
+  ++failure_count;
   last_error = text;
   return status;
 }
@@ -74,7 +71,25 @@ weft_status status_of_exception() noexcept {
   }
 }
 
+uint64_t failures() noexcept { return failure_count; }
+
+void throw_status(weft_status status, const std::string& text) {
+  if (status == WEFT_CANCELLED) throw Cancelled();
+  const auto* row =
+      std::ranges::find(kStatuses, status, &std::pair<ErrorKind, weft_status>::second);
+  // What a host calls internal is a fault of the host.
+  const bool known = row != std::end(kStatuses) && status != WEFT_INTERNAL_ERROR;
+  fail(known ? row->first : ErrorKind::Runtime, text);
+}
+
 }  // namespace weft::capi
 
+weft_status weft_fail(weft_status status, const char* text) {
+  try {
+    return weft::capi::remember(status, text ? text : "");
+  } catch (...) {  // no memory for the text
+    return status;
+  }
+}
 const char* weft_last_error(void) { return weft::capi::last_error.c_str(); }
 int weft_api_version(void) { return WEFT_API_VERSION; }

@@ -85,17 +85,21 @@ weft_status weft_tensor_share(const weft_tensor* tensor, weft_tensor** out) {
 void weft_tensor_release(weft_tensor* tensor) { delete tensor; }
 
 weft_dtype weft_tensor_dtype(const weft_tensor* tensor) {
-  return static_cast<weft_dtype>(tensor->tensor.dtype());
+  return tensor ? static_cast<weft_dtype>(tensor->tensor.dtype()) : WEFT_BOOL;
 }
-int weft_tensor_ndim(const weft_tensor* tensor) { return static_cast<int>(tensor->tensor.dim()); }
+int weft_tensor_ndim(const weft_tensor* tensor) {
+  return tensor ? static_cast<int>(tensor->tensor.dim()) : 0;
+}
 const int64_t* weft_tensor_sizes(const weft_tensor* tensor) {
-  return tensor->tensor.sizes().data();
+  return tensor ? tensor->tensor.sizes().data() : nullptr;
 }
 const int64_t* weft_tensor_strides(const weft_tensor* tensor) {
-  return tensor->tensor.strides().data();
+  return tensor ? tensor->tensor.strides().data() : nullptr;
 }
-int64_t weft_tensor_numel(const weft_tensor* tensor) { return tensor->tensor.numel(); }
+int64_t weft_tensor_numel(const weft_tensor* tensor) { return tensor ? tensor->tensor.numel() : 0; }
 void* weft_tensor_data(const weft_tensor* tensor) {
+  if (!tensor) return nullptr;
+  tensor->tensor.storage()->set(kExposed);
   return tensor->tensor.on_cpu() ? tensor->tensor.data() : nullptr;
 }
 
@@ -126,7 +130,7 @@ weft_status weft_tensor_set_requires_grad(weft_tensor* tensor, int requires_grad
 }
 
 int weft_tensor_requires_grad(const weft_tensor* tensor) {
-  return autograd::requires_grad(tensor->tensor);
+  return tensor && autograd::requires_grad(tensor->tensor);
 }
 
 weft_status weft_tensor_backward(const weft_tensor* tensor, const weft_tensor* gradient,

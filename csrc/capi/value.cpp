@@ -82,9 +82,13 @@ weft_status weft_value_dict(const weft_value* const* keys, const weft_value* con
     put(out, make_dict(std::move(dict)));
   });
 }
+weft_status weft_value_share(const weft_value* value, weft_value** out) {
+  return guarded([&] { put(out, handle("weft_value_share", value).value); });
+}
 void weft_value_release(weft_value* value) { delete value; }
 
 weft_kind weft_value_kind(const weft_value* value) {
+  if (!value) return WEFT_KIND_NONE;
   switch (value->value.tag()) {
     case ValueTag::None:
       return WEFT_KIND_NONE;

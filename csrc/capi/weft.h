@@ -13,8 +13,8 @@
  * What a function puts out belongs to the caller, who releases it. Handles may be used on any
  * thread; several threads may run one module at a time, as long as none changes its state.
  *
- * Null is no handle: giving it where a handle is expected is WEFT_VALUE_ERROR; releasing it does
- * nothing.
+ * Null is no handle: giving it where a handle is expected is WEFT_VALUE_ERROR, and 0 or NULL from
+ * functions without a status; releasing it does nothing.
  */
 #ifndef WEFT_H
 #define WEFT_H
@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WEFT_API_VERSION 2
+#define WEFT_API_VERSION 3
 
 #if defined(__GNUC__)
 #define WEFT_API __attribute__((visibility("default")))
@@ -39,7 +39,14 @@ typedef struct weft_value weft_value;
 typedef struct weft_module weft_module;
 typedef struct weft_optimizer weft_optimizer;
 
-typedef enum weft_status {
+/* A host may pass or return any int: C++ takes other numbers than those listed for undefined. */
+#ifdef __cplusplus
+#define WEFT_ENUM_OF_INT : int
+#else
+#define WEFT_ENUM_OF_INT
+#endif
+
+typedef enum weft_status WEFT_ENUM_OF_INT {
   WEFT_OK = 0,
   WEFT_RUNTIME_ERROR = 1,
   WEFT_VALUE_ERROR = 2,
@@ -53,7 +60,7 @@ typedef enum weft_status {
   WEFT_INTERNAL_ERROR = 10
 } weft_status;
 
-typedef enum weft_dtype {
+typedef enum weft_dtype WEFT_ENUM_OF_INT {
   WEFT_BOOL = 0,
   WEFT_UINT8 = 1,
   WEFT_INT8 = 2,
@@ -152,7 +159,7 @@ WEFT_API weft_status weft_tensor_from_dlpack(struct DLManagedTensorVersioned* ma
 
 /* ---- values: what programs take and give besides tensors ---- */
 
-typedef enum weft_kind {
+typedef enum weft_kind WEFT_ENUM_OF_INT {
   WEFT_KIND_NONE = 0,
   WEFT_KIND_BOOL = 1,
   WEFT_KIND_INT = 2,
@@ -179,6 +186,8 @@ WEFT_API weft_status weft_value_tuple(const weft_value* const* items, size_t cou
                                       weft_value** out);
 WEFT_API weft_status weft_value_dict(const weft_value* const* keys, const weft_value* const* values,
                                      size_t count, weft_value** out);
+/* One more handle of the same value. */
+WEFT_API weft_status weft_value_share(const weft_value* value, weft_value** out);
 WEFT_API void weft_value_release(weft_value* value);
 
 WEFT_API weft_kind weft_value_kind(const weft_value* value);
@@ -233,6 +242,36 @@ WEFT_API weft_status weft_module_save_state(const weft_module* module, const cha
  * WEFT_KEY_ERROR for other names, WEFT_VALUE_ERROR for other sizes and damaged files; the module is
  * as it was then. */
 WEFT_API weft_status weft_module_load_state(weft_module* module, const char* path);
+
+/* ---- operators of the host ---- */
+
+/* Computes an operator on `count` values, which are the library's and valid during the call. Puts
+ * out a handle of the result, which the library takes over: a tuple of several; NULL where the
+ * schema gives none. For WEFT_OK only; another status ends the program with it, and with the text
+ * that weft_fail, or a call of this library that failed, has left. May run on several threads at a
+ * time, and records no gradients. */
+typedef weft_status (*weft_operator_call)(const weft_value* const* args, size_t count,
+                                          weft_value** out, void* context);
+/* Registers the operator of a schema "my::scale(Tensor x, float by) -> Tensor", which programs call
+ * as ops.my.scale: modules find it at each call, whenever they were loaded. Types: Tensor, int,
+ * float, bool, complex, str, Scalar, Device, ScalarType, lists of these (Tensor[]) and optional
+ * ones (Tensor?). Tensors are to be read, not written to.
+ *
+ * `gradient` may be NULL: then backward through the operator fails. It gets the arguments, the
+ * results and the gradients of the results, and puts out a tuple with a gradient for each argument:
+ * none (weft_value_none) or what is of its sizes.
+ * `release(context)` runs once, when the operator is gone; may be NULL. It does not run where this
+ * call fails: WEFT_VALUE_ERROR for a schema that is none, WEFT_RUNTIME_ERROR for a name that is
+ * registered already. */
+WEFT_API weft_status weft_register_operator(const char* schema, weft_operator_call call,
+                                            weft_operator_call gradient,
+                                            void (*release)(void* context), void* context);
+/* Forgets the operator of a name "my::scale"; WEFT_KEY_ERROR where there is none. Calls under way
+ * end as they would have; its context is released after them. */
+WEFT_API weft_status weft_unregister_operator(const char* name);
+/* Leaves a text for weft_last_error and gives the status back:
+ * `return weft_fail(WEFT_VALUE_ERROR, "expected two dims");`. */
+WEFT_API weft_status weft_fail(weft_status status, const char* text);
 
 /* ---- training ---- */
 

@@ -315,6 +315,57 @@ class Module {
   detail::Handle<weft_module, weft_module_release> handle_;
 };
 
+// What computes an operator: a value by the arguments, a tuple of several results. What it throws
+// ends the program that called it.
+using Operator = std::function<Value(const std::vector<Value>&)>;
+
+namespace detail {
+
+struct Operators {
+  Operator call, gradient;
+
+  static weft_status run(const Operator& function, const weft_value* const* args, size_t count,
+                         weft_value** out) noexcept {
+    try {
+      std::vector<Value> given;
+      for (size_t i = 0; i < count; ++i) {
+        weft_value* arg = nullptr;
+        check(weft_value_share(args[i], &arg));
+        given.emplace_back(arg);
+      }
+      return weft_value_share(function(given).get(), out);
+    } catch (const Error& error) {
+      return weft_fail(error.status(), error.what());
+    } catch (const std::exception& error) {
+      return weft_fail(WEFT_RUNTIME_ERROR, error.what());
+    } catch (...) {
+      return weft_fail(WEFT_RUNTIME_ERROR, "expected an exception of std::exception");
+    }
+  }
+};
+
+}  // namespace detail
+
+// Registers the operator of a schema "my::scale(Tensor x, float by) -> Tensor". `gradient` gets the
+// arguments, the results and the gradients of the results; it gives a tuple with a gradient, or
+// none, for each argument.
+inline void register_operator(const std::string& schema, Operator call, Operator gradient = {}) {
+  using Made = detail::Operators;
+  auto made = std::make_unique<Made>(Made{std::move(call), std::move(gradient)});
+  const weft_operator_call run = [](const weft_value* const* args, size_t count, weft_value** out,
+                                    void* context) {
+    return Made::run(static_cast<Made*>(context)->call, args, count, out);
+  };
+  const weft_operator_call back = [](const weft_value* const* args, size_t count, weft_value** out,
+                                     void* context) {
+    return Made::run(static_cast<Made*>(context)->gradient, args, count, out);
+  };
+  detail::check(weft_register_operator(
+      schema.c_str(), run, made->gradient ? back : nullptr,
+      [](void* context) { delete static_cast<Made*>(context); }, made.get()));
+  made.release();
+}
+
 // SGD or Adam over the parameters of a module.
 class Optimizer {
  public:

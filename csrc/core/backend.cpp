@@ -25,9 +25,13 @@ Backend* find_backend(Device device) noexcept {
 }
 
 Device check_available(const char* op, Device device) {
-  if (device.type == DeviceType::CPU && device.index <= 0) [[likely]]
+  if (device.type == DeviceType::CPU) [[likely]]
     return {};
+  device = device.type == DeviceType::Meta ? meta::with_index(device) : device;
   const Backend* backend = find_backend(device);
+  // Programs match PyTorch's words.
+  WEFT_CHECK_AS(Assertion, backend || device.type != DeviceType::CUDA, op,
+                ": expected device cpu, got ", device, "; Torch not compiled with CUDA enabled");
   WEFT_CHECK(backend, op, ": expected device cpu, got ", device,
              "; this build has no other device");
   const int count = backend->device_count();

@@ -8,7 +8,8 @@
 namespace weft {
 namespace {
 
-constexpr std::string_view kNames[] = {"cpu", "cuda", "meta", "privateuseone"};
+constexpr std::string_view kNames[kDeviceTypeCount] = {
+    "cpu", "cuda", "meta", "privateuseone", "xpu", "mps", "xla", "hpu", "mtia", "vulkan", "ipu"};
 
 }  // namespace
 
@@ -29,10 +30,10 @@ Device Device::parse(std::string_view text) {
     valid = code == std::errc() && stop == end && index >= 0 && index <= 127;
     device.index = static_cast<int8_t>(index);
   }
-  WEFT_CHECK(
-      valid,
-      "device: expected \"cpu\", \"cuda\", \"meta\" or \"privateuseone\", with an index as in ",
-      "\"cuda:1\" at most, got \"", text, '"');
+  std::string names;
+  for (std::string_view name : kNames) names.append(names.empty() ? "" : ", ").append(name);
+  WEFT_CHECK(valid, "device: expected one of ", names, ", with an index as in \"cuda:1\" at most, ",
+             "got \"", text, '"');
   return device;
 }
 

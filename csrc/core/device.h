@@ -9,14 +9,26 @@
 
 namespace weft {
 
-enum class DeviceType : uint8_t { CPU, CUDA, Meta, PrivateUse1 };
-inline constexpr int kDeviceTypeCount = 4;
+enum class DeviceType : uint8_t {
+  CPU,
+  CUDA,
+  Meta,
+  PrivateUse1,
+  XPU,
+  MPS,
+  XLA,
+  HPU,
+  MTIA,
+  Vulkan,
+  IPU
+};
+inline constexpr int kDeviceTypeCount = 11;
 
 struct Device {
   DeviceType type = DeviceType::CPU;
   int8_t index = -1;  // -1: the current one of its kind
 
-  // "cpu", "cuda:1", "meta", "privateuseone"; raises RuntimeError for anything else.
+  // "cpu", "cuda:1", "meta" and the like; raises RuntimeError for anything else.
   static Device parse(std::string_view text);
   std::string str() const;
   friend bool operator==(Device, Device) = default;

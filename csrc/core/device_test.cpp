@@ -17,16 +17,17 @@ TEST(device_parse_errors) {
   for (const char* text : {"", "gpu", "cpu:", "cpu:x", "cpu:-1", "cpu:1x", "cuda:128", "cpu:0:1"}) {
     CHECK_THROWS_AS(
         Runtime, Device::parse(text),
-        str("device: expected \"cpu\", \"cuda\", \"meta\" or \"privateuseone\", with an "
-            "index as in \"cuda:1\" at most, got \"",
+        str("device: expected one of cpu, cuda, meta, privateuseone, xpu, mps, xla, hpu, mtia, "
+            "vulkan, ipu, with an index as in \"cuda:1\" at most, got \"",
             text, '"'));
   }
 }
 
 TEST(device_available) {
   check_available("empty", Device{});
-  CHECK_THROWS_AS(Runtime, check_available("empty", Device::parse("cuda:0")),
-                  "empty: expected device cpu, got cuda:0; this build has no other device");
-  CHECK_THROWS_AS(Runtime, check_available("zeros", Device::parse("cpu:1")),
-                  "zeros: expected device cpu, got cpu:1; this build has no other device");
+  CHECK_TRUE(check_available("empty", Device::parse("cpu:1")) == Device{});  // there is one CPU
+  CHECK_THROWS_AS(Assertion, check_available("empty", Device::parse("cuda:0")),
+                  "empty: expected device cpu, got cuda:0; Torch not compiled with CUDA enabled");
+  CHECK_THROWS_AS(Runtime, check_available("zeros", Device::parse("mps")),
+                  "zeros: expected device cpu, got mps; this build has no other device");
 }

@@ -16,6 +16,7 @@ namespace weft {
 // Names the Python exception a failure turns into (the C interface maps it to an error code).
 enum class ErrorKind {
   Runtime,
+  Assertion,
   Value,
   Type,
   Index,

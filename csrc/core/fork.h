@@ -21,6 +21,7 @@ enum class ForkRank : uint8_t {
   Views,       // histories of views
   Hooks,       // hooks of nodes
   Blas,        // calls of OpenBLAS
+  Weights,     // packed weights of storages
   Allocators,  // counters of allocators written in Python
   Segments,    // storages in shared memory
   Scratch,

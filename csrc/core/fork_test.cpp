@@ -145,10 +145,13 @@ TEST(fork_waits_for_global_locks) {
   int64_t pair[2] = {0, 0};
   std::thread writer([&] {
     while (!stop) {
-      const std::lock_guard guard(test_mutex);
-      ++pair[0];
-      std::this_thread::yield();
-      ++pair[1];
+      {
+        const std::lock_guard guard(test_mutex);
+        ++pair[0];
+        std::this_thread::yield();
+        ++pair[1];
+      }
+      std::this_thread::yield();  // a fork that polls the lock must find it free some time
     }
   });
   int failed = 0;

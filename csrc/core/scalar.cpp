@@ -95,6 +95,13 @@ void Scalar::store(DType dtype, void* out) const {
   });
 }
 
+Scalar Scalar::rounded(DType dtype) const {
+  return dispatch(dtype, [&]<class T>(std::type_identity<T>) {
+    if constexpr (is_small_float<T>) return Scalar(double{static_cast<float>(convert<T>(*this))});
+    return *this;
+  });
+}
+
 Scalar Scalar::operator-() const {
   if (is_integral()) return Scalar(static_cast<int64_t>(0 - static_cast<uint64_t>(value_.integer)));
   if (is_floating()) return Scalar(-value_.real);

@@ -41,6 +41,9 @@ class Scalar {
   // Writes the value as one element of `dtype` at `out` (value checks are the caller's duty).
   void store(DType dtype, void* out) const;
 
+  // The value that an element of a floating dtype has.
+  Scalar rounded(DType dtype) const;
+
   Scalar operator-() const;
   friend bool operator==(const Scalar& a, const Scalar& b) {
     return a.to_complex() == b.to_complex();

@@ -1,4 +1,4 @@
-// SharedArena: a nameless file with many segments in it.
+// SharedArena: an anonymous file with many segments in it.
 //
 //   [ header: identity, slots | segment | segment | hole | segment ... ]
 //

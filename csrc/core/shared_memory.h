@@ -1,4 +1,4 @@
-// Memory that processes share: stretches of nameless files, mapped.
+// Memory that processes share: stretches of anonymous files, mapped.
 //
 // Nothing here has a name in a file system, so nothing is left behind when processes are killed:
 // the system frees a file with the last descriptor and the last mapping of it. How others find a
@@ -76,7 +76,7 @@ class SharedSegment {
   uint32_t slot_ = 0;
 };
 
-// A descriptor of a new nameless file of zeros, which have their room already. RuntimeError as
+// A descriptor of a new anonymous file of zeros, which have their room already. RuntimeError as
 // above.
 int new_shared_file(const char* op, size_t nbytes);
 

@@ -20,7 +20,14 @@ enum StorageFlags : uint8_t {
   kReadOnly = 1,  // writing raises
   kShared = 2,    // in memory shared by processes
   kPinned = 4,
-  kForeign = 8,  // memory made by somebody else: cannot be resized
+  kForeign = 8,   // memory made by somebody else: cannot be resized
+  kExposed = 16,  // data_ptr() gave the address away: somebody may write at any time
+};
+
+// What is derived from the contents of a storage and kept with it (ops/packed_weight.h).
+class Derived : public RefCounted {
+ public:
+  virtual ~Derived() = default;
 };
 
 class Storage final : public RefCounted {
@@ -43,13 +50,26 @@ class Storage final : public RefCounted {
   size_t nbytes() const noexcept { return nbytes_; }
   Device device() const noexcept { return stream_.device; }
   bool on_cpu() const noexcept { return stream_.device.type == DeviceType::CPU; }
-  bool has(StorageFlags flag) const noexcept { return flags_ & flag; }
-  void set(StorageFlags flag) noexcept { flags_ |= flag; }
+  uint8_t flags() const noexcept { return flags_.load(std::memory_order_relaxed); }
+  bool has(StorageFlags flag) const noexcept { return flags() & flag; }
+  void set(StorageFlags flag) noexcept { flags_.fetch_or(flag, std::memory_order_relaxed); }
 
   // Counts writes through the tensors over this storage, but for those that count apart
   // (TensorImpl::counts_apart); autograd compares it to catch in-place changes of saved values.
   uint32_t version() const noexcept { return version_.load(std::memory_order_relaxed); }
   void bump_version() noexcept { version_.fetch_add(1, std::memory_order_relaxed); }
+
+  // Grows with all that may change the bytes: the version, writes that count apart, holders.
+  uint32_t changes() const noexcept {
+    return version() + uncounted_.load(std::memory_order_relaxed);
+  }
+  void note_change() noexcept { uncounted_.fetch_add(1, std::memory_order_relaxed); }
+  // Whether everything that may change the bytes shows in changes().
+  bool shows_changes() const noexcept {
+    return allocator_ != nullptr && on_cpu() && holds() == 0 &&
+           (flags() & (kShared | kForeign | kExposed)) == 0;
+  }
+  Ref<Derived>& derived() noexcept { return derived_; }  // its users lock
 
   // Whose block it is; null for wrapped memory.
   Allocator* allocator() const noexcept { return allocator_; }
@@ -70,7 +90,10 @@ class Storage final : public RefCounted {
   void replace(const char* op, void* data, Deleter deleter, void* context, OldBlock* old);
   // How often somebody else holds the address (numpy(), a buffer, DLPack): it may not move then.
   uint32_t holds() const noexcept { return holds_.load(std::memory_order_relaxed); }
-  void hold_address() noexcept { holds_.fetch_add(1, std::memory_order_relaxed); }
+  void hold_address() noexcept {
+    holds_.fetch_add(1, std::memory_order_relaxed);
+    note_change();
+  }
   void release_address() noexcept { holds_.fetch_sub(1, std::memory_order_relaxed); }
 
   // Bytes of the block, which may be more than nbytes() after shrinking.
@@ -87,8 +110,8 @@ class Storage final : public RefCounted {
   std::atomic<uint32_t> holds_{0};
   void* data_ = nullptr;
   size_t nbytes_ = 0;
-  Stream stream_;  // that the block was made for
-  uint8_t flags_ = 0;
+  Stream stream_;                  // that the block was made for
+  std::atomic<uint8_t> flags_{0};  // data_ptr() of several threads sets one
   std::atomic<uint32_t> version_{0};
   Allocator* allocator_ = nullptr;  // set when the block is ours
   Deleter deleter_ = nullptr;       // set when it is foreign
@@ -96,6 +119,8 @@ class Storage final : public RefCounted {
     void* context_ = nullptr;  // of the deleter
     size_t capacity_;          // of the block when it is ours: what the allocator was asked for
   };
+  std::atomic<uint32_t> uncounted_{0};  // changes that version_ does not count
+  Ref<Derived> derived_;
 };
 
 // Memory that a storage has left; given back when this goes.

@@ -117,6 +117,7 @@ class Tensor {
   void bump_version() const {
     if (impl_->counts_apart) [[unlikely]] {
       impl_->autograd->writes->bump();
+      impl_->storage->note_change();
     } else {
       impl_->storage->bump_version();
     }

@@ -180,9 +180,6 @@ void threaded_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const 
   });
 }
 
-// From this many multiplications on, a second thread pays for being woken.
-constexpr double kParallel = 96.0 * 96 * 96;
-
 template <class T>
 void dispatch_gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<const T> b,
                    T beta, T* c, int64_t c_row) {
@@ -196,7 +193,7 @@ void dispatch_gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, 
       return row_times_matrix(m, k, alpha, b.transposed(), a.transposed(), beta, c);
     }
   }
-  if (work < kParallel || num_threads() == 1 || in_parallel_region()) {
+  if (work < kParallelWork || num_threads() == 1 || in_parallel_region()) {
     return panel_gemm(m, n, k, alpha, a, b, beta, c, c_row);
   }
   threaded_gemm(m, n, k, alpha, a, b, beta, c, c_row);
@@ -245,30 +242,6 @@ void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<co
 }
 
 template <class T>
-bool has_panels(int64_t m, int64_t n, int64_t k, const Matrix<const T>& b) {
-  if (n < 2 || k == 0 || (b.row != 1 && b.column != 1)) return false;
-  const int64_t threads = in_parallel_region() ? 1 : num_threads();
-  return m >= 2 * threads * kPanelRows && tile::active_isa() == tile::Isa::V4 &&
-         prefers_tiles(kTileRows, n, k, normalised(b, k, n));
-}
-
-template <class T>
-void gemm_from_row(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<const T> b,
-                   T beta, T* c, int64_t c_row, const T* start) {
-  b = normalised(b, k, n);
-  a = normalised(a, m, k);
-  const int64_t panels = (m + kPanelRows - 1) / kPanelRows;
-  parallel_for(panels, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin * kPanelRows; i < std::min(end * kPanelRows, m); i += kPanelRows) {
-      const int64_t rows = std::min(kPanelRows, m - i);
-      T* const to = c + i * c_row;
-      for (int64_t row = 0; row < rows; ++row) std::copy_n(start, n, to + row * c_row);
-      tiled_gemm<T>(rows, n, k, alpha, {a.data + i * a.row, a.row, a.column}, b, beta, to, c_row);
-    }
-  });
-}
-
-template <class T>
 void gemm_in_place(int64_t m, int64_t n, int64_t k, Matrix<const T> a, const T* b, int64_t b_row,
                    int64_t slack, T beta, T* c, int64_t c_row) {
   static_assert(kSlack == kLanes);
@@ -311,13 +284,6 @@ T dot(int64_t n, const T* a, int64_t a_stride, const T* b, int64_t b_stride) {
   template void gemm_in_place<T>(int64_t, int64_t, int64_t, Matrix<const T>, const T*, int64_t, \
                                  int64_t, T, T*, int64_t);                                      \
   template T dot<T>(int64_t, const T*, int64_t, const T*, int64_t);
-#define INSTANTIATE_PANELS(T)                                                                    \
-  template bool has_panels<T>(int64_t, int64_t, int64_t, const Matrix<const T>&);                \
-  template void gemm_from_row<T>(int64_t, int64_t, int64_t, T, Matrix<const T>, Matrix<const T>, \
-                                 T, T*, int64_t, const T*);
-INSTANTIATE_PANELS(float)
-INSTANTIATE_PANELS(double)
-#undef INSTANTIATE_PANELS
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(std::complex<float>)

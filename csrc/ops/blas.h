@@ -18,19 +18,14 @@ struct Matrix {
   Matrix transposed() const { return {data, column, row}; }
 };
 
+// From this many multiplications on, a second thread pays for being woken.
+inline constexpr double kParallelWork = 96.0 * 96 * 96;
+
 // c has m rows, n columns and lies row by row, c_row elements apart. With beta = 0 the contents of
 // c are not read. T: float, double, std::complex of both, and the integers (which wrap around).
 template <class T>
 void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<const T> b, T beta,
           T* c, int64_t c_row);
-
-// gemm with every row of c set to `start` just before its product is added: a c that is filled as a
-// whole would have left the caches. Only where it `has_panels`; the bits are those of gemm.
-template <class T>
-void gemm_from_row(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<const T> b,
-                   T beta, T* c, int64_t c_row, const T* start);
-template <class T>
-bool has_panels(int64_t m, int64_t n, int64_t k, const Matrix<const T>& b);
 
 // c = a @ b + beta * c on this thread, for a b that lies row by row and is small enough to be read
 // where it is (some hundred kilobytes). `slack`: elements that can be read behind the last one;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/thread_pool.h"
+#include "ops/few_rows.h"
 #include "testing.h"
 
 namespace weft {
@@ -67,6 +68,34 @@ void check_all() {
       for (Form b : {Form::Rows, Form::Columns, Form::Gaps}) {
         check_gemm<T>(shape[0], shape[1], shape[2], a, b, T(1), T(0), 0);
         check_gemm<T>(shape[0], shape[1], shape[2], a, b, T(2), T(3), 5);
+      }
+    }
+  }
+}
+
+template <class T>
+void check_packed(int64_t m, int64_t groups, int64_t n, int64_t k, Form form, int64_t rows) {
+  const int64_t columns = groups * n, c_row = columns + 3;
+  const Sample<T> b(k, columns, form, 1);
+  const std::vector<T> a = numbers<T>(m * (k + 1), 2), bias = numbers<T>(columns, 3);
+  const std::vector<T> start = numbers<T>(m * c_row, 4);
+  for (const bool more : {false, true}) {
+    const blas::PackedMatrix<T> packed(b.matrix, k, groups, n, more ? bias.data() : nullptr, rows);
+    std::vector<T> c = start;  // what it holds does not count
+    packed.for_each_share(m, [&](int64_t first, int64_t last) {
+      packed.multiply(first, last, m, a.data(), k + 1, more ? start.data() : nullptr, c.data(),
+                      c_row);
+    });
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < columns; ++j) {
+        const auto at = static_cast<size_t>(i * c_row + j);
+        T sum = more ? start[at] + bias[static_cast<size_t>(j)] : T(0);
+        for (int64_t p = 0; p < k; ++p) sum += a[static_cast<size_t>(i * (k + 1) + p)] * b.at(p, j);
+        CHECK_TRUE(c[at] == sum);
+      }
+      for (int64_t j = columns; j < c_row; ++j) {
+        CHECK_TRUE(c[static_cast<size_t>(i * c_row + j)] ==
+                   start[static_cast<size_t>(i * c_row + j)]);
       }
     }
   }
@@ -164,6 +193,19 @@ TEST(blas_dot) {
     CHECK_EQ(blas::dot<double>(n, a.data(), 1, b.data(), 1), dense);
     CHECK_EQ(blas::dot<double>(n, a.data(), 3, b.data(), 2), strided);
   }
+}
+
+// Columns of groups at the edge of strips, with and without packing.
+TEST(packed_matrices_give_products_of_few_rows) {
+  for (const int64_t n : {1, 8, 23, 24, 31, 50, 100}) {
+    for (const int64_t m : {1, 2, 3, 4, 5, 9}) {
+      for (const int64_t rows : {1, 1000}) {
+        check_packed<float>(m, 2, n, 5, Form::Columns, rows);
+        check_packed<double>(m, 3, n, 7, Form::Rows, rows);
+      }
+    }
+  }
+  check_packed<float>(4, 2, 30, 0, Form::Columns, 1000);
 }
 
 }  // namespace weft

@@ -6,12 +6,17 @@
 #include "core/thread_pool.h"
 #include "native_convolution.h"
 #include "ops/blas.h"
+#include "ops/conv_channels.h"
 #include "ops/conv_depthwise.h"
 #include "ops/conv_plane.h"
 #include "ops/conv_winograd.h"
+#include "ops/factory.h"
 #include "ops/scratch.h"
 #include "ops/tiled_gemm.h"
 #include "ops/views.h"
+#include "ops_activations.h"
+#include "ops_arithmetic.h"
+#include "ops_copying.h"
 
 namespace weft::native {
 namespace {
@@ -125,9 +130,6 @@ void forward(const Geometry& g, const T* input, const T* weight, const T* bias, 
   if (g.is_depthwise() || (conv::has_planes<T> && g.stride_w == 1 && g.is_single_channel())) {
     return conv::depthwise_forward(g, input, weight, bias, out);
   }
-  if constexpr (std::is_same_v<T, float>) {
-    if (conv::fits_winograd(g)) return conv::winograd_forward(g, input, weight, bias, out);
-  }
   if (g.is_pointwise()) return forward_pointwise(g, input, weight, bias, out);
   forward_unrolled(g, input, weight, bias, out);
 }
@@ -149,9 +151,6 @@ void backward_image(const Geometry& g, const Blocks& blocks, const T* grad, cons
 template <class T>
 void backward_input(const Geometry& g, const T* grad, const T* weight, T* out) {
   if (g.is_depthwise()) return conv::depthwise_backward_input(g, grad, weight, out);
-  if constexpr (std::is_same_v<T, float>) {
-    if (conv::fits_winograd(g)) return conv::winograd_backward_input(g, grad, weight, out);
-  }
   const Blocks blocks(g);
   parallel_for(g.batch * g.groups, grain(g, g.positions()), [&](int64_t begin, int64_t end) {
     Scratch<T> columns(g.is_pointwise() ? 0 : blocks.scratch(g));
@@ -235,12 +234,39 @@ Tensor operand(const Tensor& tensor) {
   return in_order(as_dtype(tensor, compute_type(tensor.dtype())));
 }
 
-}  // namespace
+bool goes_by_channels(const Tensor& x) {
+  return !x.is_contiguous() && x.layout().is_channels_last();
+}
 
-Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride,
-              IntList padding, IntList dilation, int64_t groups) {
-  const Geometry g =
-      conv::geometry("conv2d", input.sizes(), weight.sizes(), {stride, padding, dilation, groups});
+// Whether the product goes over channels that lie together. A pointwise kernel multiplies planes
+// where they lie.
+bool multiplies_channels(const Geometry& g, const Tensor& input, const Tensor& weight) {
+  if (input.dtype() != DType::F32 || !conv::fits_channels(g)) return false;
+  return goes_by_channels(input) || goes_by_channels(weight) ||
+         !(g.is_pointwise() || (g.stride_w == 1 && g.is_single_channel()));
+}
+
+// Whether the result lies by channels: where the image or the weight does.
+bool gives_channels(const Geometry& g, const Tensor& input, const Tensor& weight) {
+  return input.dim() == 4 && (goes_by_channels(input) || goes_by_channels(weight)) &&
+         multiplies_channels(g, input, weight);
+}
+
+Tensor by_channels(const Geometry& g, const Tensor& input, const Tensor& weight,
+                   const blas::Sink& sink) {
+  const auto format = static_cast<int64_t>(MemoryFormat::ChannelsLast);
+  const Tensor x = goes_by_channels(input) ? input : ops::clone(input, format);
+  const Dims sizes{g.batch, g.out_channels, g.out_height, g.out_width};
+  Tensor out = make_empty("conv2d", sizes, {DType::F32, {}, input.device(), {}, format});
+  if (out.numel() == 0) return out;
+  conv::channels_forward(g, x.data_as<const float>(), weight, sink, out.data_as<float>());
+  return out;
+}
+
+// The checked geometry of conv2d.
+Geometry checked(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                 const conv::Window& window) {
+  const Geometry g = conv::geometry("conv2d", input.sizes(), weight.sizes(), window);
   check_dtypes("conv2d", input, weight);
   if (bias.defined()) {
     check_dtypes("conv2d", input, bias);
@@ -248,17 +274,53 @@ Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, Int
                "conv2d: expected a bias of shape (", g.out_channels, ",), got ",
                AsTuple{bias.sizes()});
   }
+  return g;
+}
+
+}  // namespace
+
+Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride,
+              IntList padding, IntList dilation, int64_t groups) {
+  const Geometry g = checked(input, weight, bias, {stride, padding, dilation, groups});
+  const Tensor b = bias.defined() ? operand(bias) : Tensor();
+  if (gives_channels(g, input, weight)) {
+    return by_channels(g, input, weight, {b.defined() ? b.data_as<const float>() : nullptr});
+  }
   Dims sizes{g.batch, g.out_channels, g.out_height, g.out_width};
   if (input.dim() == 3) sizes.erase(0);
-  const Tensor x = operand(input), w = operand(weight);
-  const Tensor b = bias.defined() ? operand(bias) : Tensor();
+  const Tensor x = operand(input);
   Tensor out = Tensor::empty(sizes, x.dtype(), x.device(), "conv2d");
+  if (multiplies_channels(g, input, weight)) {
+    const float* start = b.defined() ? b.data_as<const float>() : nullptr;
+    conv::planes_forward(g, x.data_as<const float>(), weight, start, out.data_as<float>());
+    return out;
+  }
+  const Tensor w = operand(weight);
   conv::dispatch_conv("conv2d", x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     const T *taps = w.data_as<const T>(), *start = b.defined() ? b.data_as<const T>() : nullptr;
     forward(g, x.data_as<const T>(), taps, start, out.data_as<T>());
   });
   return as_dtype(out, input.dtype());
+}
+
+Tensor _conv2d_sum(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                   const Tensor& residual, bool relu, IntList stride, IntList padding,
+                   IntList dilation, int64_t groups) {
+  const Geometry g = checked(input, weight, bias, {stride, padding, dilation, groups});
+  const Dims sizes{g.batch, g.out_channels, g.out_height, g.out_width};
+  const bool lies_so =
+      !residual.defined() || (residual.layout().is_channels_last() && residual.sizes() == sizes &&
+                              residual.dtype() == DType::F32);
+  if (lies_so && gives_channels(g, input, weight)) {
+    const Tensor b = bias.defined() ? operand(bias) : Tensor();
+    return by_channels(g, input, weight,
+                       {b.defined() ? b.data_as<const float>() : nullptr,
+                        residual.defined() ? residual.data_as<const float>() : nullptr, relu});
+  }
+  Tensor out = conv2d(input, weight, bias, stride, padding, dilation, groups);
+  if (residual.defined()) out = ops::add(out, residual);
+  return relu ? ops::relu(out) : out;
 }
 
 Tensor _conv2d_backward_input(const Tensor& grad_output, const Tensor& weight, IntList input_size,
@@ -268,8 +330,13 @@ Tensor _conv2d_backward_input(const Tensor& grad_output, const Tensor& weight, I
       conv::geometry(op, input_size, weight.sizes(), {stride, padding, dilation, groups});
   check_dtypes(op, grad_output, weight);
   check_grad(op, g, grad_output, input_size.size());
-  const Tensor grad = operand(grad_output), w = operand(weight);
+  const Tensor grad = operand(grad_output);
   Tensor out = Tensor::empty(input_size, grad.dtype(), grad.device(), op);
+  if (weight.dtype() == DType::F32 && conv::fits_winograd(g)) {
+    conv::planes_backward_input(g, grad.data_as<const float>(), weight, out.data_as<float>());
+    return out;
+  }
+  const Tensor w = operand(weight);
   conv::dispatch_conv(op, grad.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     backward_input(g, grad.data_as<const T>(), w.data_as<const T>(), out.data_as<T>());

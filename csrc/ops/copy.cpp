@@ -164,9 +164,38 @@ void check_distinct(const Tensor& dst, const char* op) {
              " for shape ", AsTuple{dst.sizes()}, "; clone() it before writing");
 }
 
+// The greatest finite number; of float64 and the floats of one byte, which saturate, any.
+double finite_limit(DType dtype) {
+  if (dtype == DType::F16) return 65504;
+  if (dtype == DType::BF16) return 0x1.fep127;
+  return dtype == DType::F32 ? std::numeric_limits<float>::max()
+                             : std::numeric_limits<double>::infinity();
+}
+
+// Whether a number that is not infinite stays finite in a floating or complex dtype.
+bool stays_finite(const Scalar& value, DType dtype) {
+  const double most = finite_limit(real_of(dtype));
+  const std::complex<double> number = value.to_complex();
+  const auto fits = [most](double part) { return !(std::abs(part) > most) || std::isinf(part); };
+  return fits(number.real()) && fits(number.imag());
+}
+
 }  // namespace
 
+void check_number(const Scalar& value, DType dtype, const char* op) {
+  WEFT_CHECK(!value.is_complex() || is_complex(dtype) || dtype == DType::Bool, op,
+             ": expected a real number for dtype ", dtype, ", got ", value);
+  check_range(value, dtype, op);
+  if (!is_floating(dtype)) return;
+  WEFT_CHECK(stays_finite(value, dtype), op, ": expected a value that fits in ", dtype, ", got ",
+             value);
+}
+
 void check_range(const Scalar& value, DType dtype, const char* op) {
+  if (is_complex(dtype) || dtype == DType::F32) {
+    WEFT_CHECK(stays_finite(value, dtype), op, ": expected a value that fits in ", dtype, ", got ",
+               value);
+  }
   if (!is_integral(dtype)) return;
   const bool fits = dispatch(dtype, [&]<class T>(std::type_identity<T>) {
     if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
@@ -244,7 +273,11 @@ Tensor clone_preserve(const Tensor& src) {
 
 void fill(const Tensor& dst, const Scalar& value, const char* op) {
   const DType dtype = dst.dtype();
-  check_range(value, dtype, op);
+  if (dst.numel() == 1) {  // one element becomes infinite in 16 bits, as in PyTorch
+    check_range(value, dtype, op);
+  } else {
+    check_number(value, dtype, op);
+  }
   WEFT_CHECK(!value.is_complex() || is_complex(dtype), op, ": expected a real number for dtype ",
              dtype, ", got ", value);
   check_distinct(dst, op);

@@ -31,6 +31,9 @@ Tensor empty_preserve(const Tensor& like, DType dtype, Device device);
 // numbers that wrap are fine.
 void check_range(const Scalar& value, DType dtype, const char* op);
 
+// The same, and no finite number becomes infinite in 16 bits; for what refuses that as well.
+void check_number(const Scalar& value, DType dtype, const char* op);
+
 // Sets every element. Raises RuntimeError when an integer dtype cannot hold the value.
 void fill(const Tensor& dst, const Scalar& value, const char* op = "fill_");
 

@@ -223,8 +223,12 @@ Operand contracted(Operand a, Operand b, const Labels& wanted) {
   const Labels inner = those(both, [&](int64_t label) { return !has(wanted, label); });
   const Labels rows = those(a.labels, [&](int64_t label) { return !in_b(label); });
   const Labels columns = those(b.labels, [&](int64_t label) { return !has(a.labels, label); });
-  const Tensor left = ops::permute(a.value, places(a, batch, rows, inner));
-  const Tensor right = ops::permute(b.value, places(b, batch, inner, columns));
+  // Integers that were summed before are int64 by now.
+  const DType dtype = promote(a.value.dtype(), b.value.dtype());
+  const bool whole = !is_floating(dtype) && !is_complex(dtype);
+  const auto operand = [&](const Tensor& x) { return whole ? as_dtype(x, dtype) : x; };
+  const Tensor left = ops::permute(operand(a.value), places(a, batch, rows, inner));
+  const Tensor right = ops::permute(operand(b.value), places(b, batch, inner, columns));
   Labels labels = batch;
   Dims sizes = sizes_of(a, batch);
   const int64_t groups = product(sizes), summed = product(sizes_of(a, inner));

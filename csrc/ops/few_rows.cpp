@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ops/fft_vector.h"
-#include "ops/scratch.h"
+#include "ops/tiled_gemm.h"
 
 namespace weft::blas {
 namespace {
@@ -163,17 +163,87 @@ WEFT_INLINE void add_body(int64_t m, int64_t n, int64_t k, const T* x, int64_t x
   }
 }
 
-#define DEFINE(level, target, width)                                                              \
-  template <class T>                                                                              \
-  target void dots_##level(int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t a_row,   \
-                           const T* b, int64_t b_column, T beta, T* c, int64_t c_row) {           \
-    dots_body<width>(m, n, k, alpha, a, a_row, b, b_column, beta, c, c_row);                      \
-  }                                                                                               \
-  template <class T>                                                                              \
-  target void add_##level(int64_t m, int64_t n, int64_t k, const T* x, int64_t x_row, const T* b, \
-                          int64_t b_row, T* c, int64_t c_row) {                                   \
-    add_body<width>(m, n, k, x, x_row, b, b_row, c, c_row);                                       \
+// ---- b packed: strips of some vectors, k rows each; sums start from a row ----
+
+constexpr int64_t kPackingRows = 32;  // so many, met by them, pay for packing b
+// With 4 rows as many sums as cover the time of an addition, and no more than there are registers.
+template <int kBytes>
+constexpr int kStripVectors = kBytes == 64 ? 2 : 3;
+
+template <int kBytes, int Rows, class T>
+WEFT_INLINE void packed_strip(int64_t k, const T* a, int64_t a_row, const T* b, const T* bias,
+                              const T* start, T* c, int64_t c_row) {
+  constexpr int64_t kCount = kStripVectors<kBytes>, kLanes = kBytes / sizeof(T);
+  Vector<T, kBytes> sums[Rows][kCount], line[kCount];
+  for (int v = 0; v < kCount; ++v) load(line[v], bias + v * kLanes);
+  for (int r = 0; r < Rows; ++r) {
+    for (int v = 0; v < kCount; ++v) sums[r][v] = line[v];
+    for (int64_t j = 0; j < kCount * kLanes;
+         j += 64 / sizeof(T)) {  // what the end needs is on its way
+      __builtin_prefetch(c + r * c_row + j, 1);
+      if (start) __builtin_prefetch(start + r * c_row + j);
+    }
   }
+  for (int64_t p = 0; p < k; ++p, b += kCount * kLanes) {
+    for (int v = 0; v < kCount; ++v) load(line[v], b + v * kLanes);
+    for (int r = 0; r < Rows; ++r) {
+      const T x = a[r * a_row + p];
+      for (int v = 0; v < kCount; ++v) sums[r][v] += x * line[v];
+    }
+  }
+  for (int r = 0; r < Rows; ++r) {
+    for (int v = 0; v < kCount && start; ++v) {
+      load(line[v], start + r * c_row + v * kLanes);
+      sums[r][v] += line[v];
+    }
+    for (int v = 0; v < kCount; ++v) store(sums[r][v], c + r * c_row + v * kLanes);
+  }
+}
+
+// n columns of the strips of all groups, which lie one behind the other, as do the rows of `bias`;
+// in c they are c_group apart. Where that is not all of a strip, it goes by way of a copy.
+template <int kBytes, class T>
+WEFT_INLINE void strips_body(int64_t groups, int64_t c_group, int64_t m, int64_t n, int64_t k,
+                             const T* a, int64_t a_row, const T* b, const T* bias, const T* start,
+                             T* c, int64_t c_row) {
+  constexpr int64_t kWidth = kStripVectors<kBytes> * kBytes / sizeof(T);
+  const bool whole = n == kWidth;
+  for (int64_t g = 0; g < groups; ++g, b += k * kWidth, bias += kWidth) {
+    for (int64_t i = 0; i < m; i += kRows<T>) {
+      T* const to = c + i * c_row + g * c_group;
+      const T* const from = start ? start + (to - c) : nullptr;
+      with_rows<T>(m - i, [&](auto rows) __attribute__((always_inline)) {
+        T copy[rows() * kWidth];
+        for (int r = 0; r < rows() && from && !whole; ++r) {
+          std::copy_n(from + r * c_row, n, copy + r * kWidth);
+        }
+        packed_strip<kBytes, rows()>(k, a + i * a_row, a_row, b, bias, from && !whole ? copy : from,
+                                     whole ? to : copy, whole ? c_row : kWidth);
+        for (int r = 0; r < rows() && !whole; ++r)
+          std::copy_n(copy + r * kWidth, n, to + r * c_row);
+      });
+    }
+  }
+}
+
+#define DEFINE(level, target, width)                                                               \
+  template <class T>                                                                               \
+  target void dots_##level(int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t a_row,    \
+                           const T* b, int64_t b_column, T beta, T* c, int64_t c_row) {            \
+    dots_body<width>(m, n, k, alpha, a, a_row, b, b_column, beta, c, c_row);                       \
+  }                                                                                                \
+  template <class T>                                                                               \
+  target void add_##level(int64_t m, int64_t n, int64_t k, const T* x, int64_t x_row, const T* b,  \
+                          int64_t b_row, T* c, int64_t c_row) {                                    \
+    add_body<width>(m, n, k, x, x_row, b, b_row, c, c_row);                                        \
+  }                                                                                                \
+  template <class T>                                                                               \
+  target void strips_##level(int64_t groups, int64_t c_group, int64_t m, int64_t n, int64_t k,     \
+                             const T* a, int64_t a_row, const T* b, const T* bias, const T* start, \
+                             T* c, int64_t c_row) {                                                \
+    strips_body<width>(groups, c_group, m, n, k, a, a_row, b, bias, start, c, c_row);              \
+  }                                                                                                \
+  int64_t strip_bytes_##level() { return kStripVectors<width> * width; }
 WEFT_LEVELS(DEFINE)
 #undef DEFINE
 
@@ -187,6 +257,12 @@ void add(int64_t m, int64_t n, int64_t k, const T* x, int64_t x_row, const T* b,
          T* c, int64_t c_row) {
   WEFT_PICK(add, m, n, k, x, x_row, b, b_row, c, c_row);
 }
+template <class T>
+void strips(int64_t groups, int64_t c_group, int64_t m, int64_t n, int64_t k, const T* a,
+            int64_t a_row, const T* b, const T* bias, const T* start, T* c, int64_t c_row) {
+  WEFT_PICK(strips, groups, c_group, m, n, k, a, a_row, b, bias, start, c, c_row);
+}
+int64_t strip_bytes() { WEFT_PICK(strip_bytes); }
 
 }  // namespace
 
@@ -230,6 +306,74 @@ void few_rows(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>& a
     add(m, width, k, x, x_row, b.data + j, b.row, c + j, c_row);
   }
 }
+
+template <class T>
+PackedMatrix<T>::PackedMatrix(const Matrix<const T>& b, int64_t k, int64_t groups, int64_t n,
+                              const T* bias, int64_t rows, Keep keep)
+    : b_(b),
+      bias_(bias),
+      k_(k),
+      groups_(groups),
+      n_(n),
+      width_(strip_bytes() / static_cast<int64_t>(sizeof(T))),
+      strips_(rows < kPackingRows ? 0 : (n + width_ - 1) / width_),
+      kept_(strips_ > 0 ? keep(elements(), [this](T* to) { pack(to); }) : nullptr),
+      packed_(kept_ ? 0 : elements()),
+      starts_(strips_ * groups * width_) {
+  if (kept_ == nullptr) pack(packed_.data());
+  T* to = starts_.data();
+  for (int64_t j = 0; j < strips_ * width_; j += width_) {
+    const int64_t columns = std::min(width_, n - j);
+    for (int64_t at = j; at < groups * n; at += n, to += width_) {
+      std::fill_n(to, width_, T(0));
+      if (bias) std::copy_n(bias + at, columns, to);
+    }
+  }
+}
+
+template <class T>
+void PackedMatrix<T>::pack(T* to) const {
+  for_each_share(1, [&](int64_t first, int64_t last) {
+    T* out = to + first * groups_ * k_;
+    for (int64_t j = first; j < last && strips_ > 0; j += width_) {
+      const int64_t columns = std::min(width_, last - j);
+      if (columns < width_) std::fill_n(out, groups_ * k_ * width_, T(0));
+      for (int64_t at = j; at < groups_ * n_; at += n_, out += k_ * width_) {
+        pack_rows<T>({b_.data + at * b_.column, b_.row, b_.column}, k_, columns, out, width_);
+      }
+    }
+  });
+}
+
+template <class T>
+void PackedMatrix<T>::for_each_share(int64_t m, FunctionRef<void(int64_t, int64_t)> body) const {
+  constexpr int64_t kGrain = int64_t{1} << 18;  // multiplications a thread should have at least
+  if (strips_ == 0) return body(0, n_);
+  // To read an element of b takes as long as 4 of them.
+  const int64_t each = std::max<int64_t>(m, 4) * groups_ * (k_ + 1) * width_;
+  parallel_for(strips_, kGrain / each + 1, [&](int64_t begin, int64_t end) {
+    body(begin * width_, std::min(end * width_, n_));
+  });
+}
+
+template <class T>
+void PackedMatrix<T>::multiply(int64_t first, int64_t last, int64_t m, const T* a, int64_t a_row,
+                               const T* start, T* c, int64_t c_row) const {
+  const T* const packed = kept_ ? kept_ : packed_.data();
+  for (int64_t j = first; j < last && strips_ > 0; j += width_) {
+    strips<T>(groups_, n_, m, std::min(width_, last - j), k_, a, a_row, packed + j * groups_ * k_,
+              starts_.data() + j * groups_, start ? start + j : start, c + j, c_row);
+  }
+  for (int64_t at = 0; at < m * c_row && strips_ == 0; at += c_row) {
+    for (int64_t j = 0; j < groups_ * n_; ++j) {
+      c[at + j] = (start ? start[at + j] : T(0)) + (bias_ ? bias_[j] : T(0));
+    }
+  }
+  if (strips_ == 0) gemm<T>(m, groups_ * n_, k_, T(1), {a, a_row, 1}, b_, T(1), c, c_row);
+}
+
+template class PackedMatrix<float>;
+template class PackedMatrix<double>;
 
 #define INSTANTIATE(T)                                                            \
   template bool takes_few_rows<T>(int64_t, const Matrix<const T>&);               \

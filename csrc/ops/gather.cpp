@@ -131,6 +131,7 @@ void scatter_into(const char* op, const Tensor& self, int64_t dim, const Tensor&
 
 // One value seen in the shape of index.
 Tensor filled(const Scalar& value, const Tensor& index, DType dtype) {
+  check_number(value, dtype, "scatter");
   const Tensor number = Tensor::scalar(value, dtype);
   return number.with_layout({index.sizes(), Dims(index.sizes().size()), 0});
 }

@@ -2,6 +2,7 @@
 
 #include "core/thread_pool.h"
 #include "ops/blas.h"
+#include "ops/packed_linear.h"
 
 namespace weft::native {
 namespace {
@@ -33,20 +34,6 @@ void start_from(const Tensor& out, const Tensor& start) {
   for (int64_t row = out.numel() / n; row > 0; --row, to += line) std::memcpy(to, from, line);
 }
 
-// Starts each panel of a result that has several from the row `start`, just before its product.
-template <class T>
-bool gemm_from_row(const Tensor& out, const Tensor& start, const blas::Matrix<const T>& a,
-                   const blas::Matrix<const T>& b, int64_t m, int64_t n, int64_t k,
-                   const Scalar& beta, const Scalar& alpha) {
-  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
-    if (!start.defined() || !is_row(start, out) || !blas::has_panels<T>(m, n, k, b)) return false;
-    blas::gemm_from_row<T>(m, n, k, number_as<T>(alpha), a, b, number_as<T>(beta), out.data_as<T>(),
-                           n, start.data_as<const T>());
-    return true;
-  }
-  return false;
-}
-
 template <bool Transposed>
 void gemm_of(const Tensor& out, const Tensor& start, const Tensor& a, const Tensor& b,
              const Scalar& beta, const Scalar& alpha) {
@@ -55,7 +42,6 @@ void gemm_of(const Tensor& out, const Tensor& start, const Tensor& a, const Tens
     const int64_t m = a.sizes()[0], k = a.sizes()[1], n = b.sizes()[Transposed ? 0 : 1];
     const auto left = matrix_of<T>(a);
     const auto right = Transposed ? matrix_of<T>(b).transposed() : matrix_of<T>(b);
-    if (gemm_from_row<T>(out, start, left, right, m, n, k, beta, alpha)) return;
     start_from(out, start);
     blas::gemm<T>(m, n, k, number_as<T>(alpha), left, right, number_as<T>(beta), out.data_as<T>(),
                   n);
@@ -78,6 +64,7 @@ void gemm(const Tensor& out, const Tensor& start, const Tensor& a, const Tensor&
 
 void gemm_transposed(const Tensor& out, const Tensor& start, const Tensor& a, const Tensor& b,
                      const Scalar& beta, const Scalar& alpha) {
+  if (packed_linear(out, start, a, b)) return;
   gemm_of<true>(out, start, a, b, beta, alpha);
 }
 

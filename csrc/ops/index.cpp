@@ -120,8 +120,8 @@ TensorList along(int64_t dim, const Tensor& index) {
 Tensor vector_index(const char* op, const Tensor& index) {
   WEFT_CHECK_INDEX(index.dim() <= 1, op, ": expected a 1-d index, got shape ",
                    AsTuple{index.sizes()});
-  WEFT_CHECK_INDEX(index.dtype() == DType::I64 || index.dtype() == DType::I32, op,
-                   ": expected an int64 or int32 index, got ", index.dtype());
+  WEFT_CHECK(index.dtype() == DType::I64 || index.dtype() == DType::I32, op,
+             ": expected an int64 or int32 index, got ", index.dtype());
   return as_vector(index);
 }
 
@@ -191,7 +191,7 @@ Tensor index_copy(const Tensor& self, int64_t dim, const Tensor& index, const Te
 }
 
 Tensor index_fill_(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
-  check_range(value, self.dtype(), "index_fill");
+  check_number(value, self.dtype(), "index_fill");
   dim = wrap_dim("index_fill", dim, self.dim());
   const Tensor target = as_vector(self);
   const Tensor places = vector_index("index_fill", index);

@@ -30,8 +30,8 @@ void check_no_overlap(const char* op, const Tensor& self) {
 }
 
 Tensor index_values(const char* op, const Tensor& index) {
-  WEFT_CHECK_INDEX(index.dtype() == DType::I64 || index.dtype() == DType::I32, op,
-                   ": expected an int64 or int32 index, got ", index.dtype());
+  WEFT_CHECK(index.dtype() == DType::I64 || index.dtype() == DType::I32, op,
+             ": expected an int64 or int32 index, got ", index.dtype());
   return in_order(as_dtype(index, DType::I64));
 }
 

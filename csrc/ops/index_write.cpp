@@ -20,8 +20,8 @@ namespace {
 TensorList at_dim(const char* op, const Tensor& self, int64_t dim, const Tensor& index) {
   WEFT_CHECK(index.dim() <= 1, op, ": expected an index vector, got shape ",
              AsTuple{index.sizes()});
-  WEFT_CHECK_INDEX(index.dtype() == DType::I64 || index.dtype() == DType::I32, op,
-                   ": expected an int64 or int32 index, got ", index.dtype());
+  WEFT_CHECK(index.dtype() == DType::I64 || index.dtype() == DType::I32, op,
+             ": expected an int64 or int32 index, got ", index.dtype());
   TensorList indices(static_cast<size_t>(wrap_dim(op, dim, self.dim())));
   const int64_t flat[] = {-1};
   indices.push_back(ops::reshape(index, flat));
@@ -140,7 +140,7 @@ Tensor index_fill_(const Tensor& self, int64_t dim, const Tensor& index, const T
   const char* op = "index_fill";
   WEFT_CHECK(value.dim() == 0, op, ": expected a number or a 0-d tensor, got shape ",
              AsTuple{value.sizes()});
-  check_range(value.item(), self.dtype(), op);
+  check_number(value.item(), self.dtype(), op);
   const Tensor target = vector_of(self);
   index_put_(target, at_dim(op, target, dim, index), as_dtype(value, self.dtype()), false);
   return self;

@@ -53,7 +53,7 @@ void copy_stretch(const Tensor& from, const Tensor& out, int64_t outer, size_t l
 }  // namespace
 
 Tensor cat(const TensorList& tensors, int64_t dim) {
-  WEFT_CHECK(!tensors.empty(), "cat: expected at least one tensor, got none");
+  WEFT_CHECK_VALUE(!tensors.empty(), "cat: expected at least one tensor, got none");
   DType dtype = tensors[0].dtype();
   for (const Tensor& tensor : tensors) {
     WEFT_CHECK(tensor.dim() > 0, "cat: expected tensors of at least 1 dim, got a 0-d tensor");

@@ -26,7 +26,7 @@ Pair pick(const Pair& sorted, int64_t dim, const Tensor& place, bool keepdim) {
 
 int64_t length_along(const char* op, const Tensor& self, int64_t dim) {
   const int64_t length = self.dim() == 0 ? 1 : self.size(dim);
-  WEFT_CHECK(length > 0, op, ": expected a non-empty row, got shape ", AsTuple{self.sizes()});
+  WEFT_CHECK_INDEX(length > 0, op, ": expected a non-empty row, got shape ", AsTuple{self.sizes()});
   return length;
 }
 

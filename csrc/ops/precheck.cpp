@@ -7,6 +7,12 @@ namespace weft::precheck {
 
 namespace {
 
+// A number counts only where it is of a higher category than the tensor.
+DType dtype_beside(const Scalar& number, const Tensor& self) {
+  const bool counts = number.category() > category(self.dtype());
+  return counts ? promote(number.dtype(), self.dtype()) : self.dtype();
+}
+
 bool is_unsigned(DType dtype) {
   return dtype == DType::U8 || dtype == DType::U16 || dtype == DType::U32 || dtype == DType::U64;
 }
@@ -28,7 +34,17 @@ void refuse_zeros(const char* op, const Tensor& divisor) {
 }
 
 void value_fits(const char* op, const Tensor& self, const Tensor&, const Scalar& value) {
-  check_range(value, self.dtype(), op);
+  check_number(value, self.dtype(), op);
+}
+
+void number_fits(const char* op, const Tensor& self, const Scalar& number) {
+  if (number.category() == DTypeCategory::Bool || number.is_complex()) return;
+  check_number(number, dtype_beside(number, self), op);
+}
+
+void choice_fits(const char* op, const Tensor&, const Tensor& self, const Scalar& other) {
+  if (other.category() == DTypeCategory::Bool || other.is_complex()) return;
+  check_range(other, dtype_beside(other, self), op);
 }
 
 void limits(const char* op, const Tensor& self, const Scalar& low, const Scalar& high) {

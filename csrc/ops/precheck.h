@@ -25,6 +25,20 @@ inline void divisor(const char* op, const Tensor& self, const Scalar& other) {
 // A number that is written into a tensor must fit its dtype.
 void value_fits(const char* op, const Tensor& self, const Tensor& mask, const Scalar& value);
 
+// A number beside a tensor fits the dtype of both.
+void number_fits(const char* op, const Tensor& self, const Scalar& number);
+inline void number_fits(const char* op, const Tensor& self, const Scalar& low, const Scalar& high) {
+  number_fits(op, self, low);
+  number_fits(op, self, high);
+}
+
+// The number of a choice by a condition, which may come first; it may become infinite in 16 bits.
+void choice_fits(const char* op, const Tensor& condition, const Tensor& self, const Scalar& other);
+inline void choice_fits(const char* op, const Tensor& condition, const Scalar& self,
+                        const Tensor& other) {
+  choice_fits(op, condition, other, self);
+}
+
 // Limits of integers are integers of the dtype, and none is negative where it has no sign.
 void limits(const char* op, const Tensor& self, const Scalar& low, const Scalar& high);
 

@@ -22,6 +22,18 @@ const Ref<Generator>& generator_or_default(const Ref<Generator>& generator) {
   return generator ? generator : default_generator();
 }
 
+double draw_normal(Generator& generator) {
+  if (generator.next_double_normal) {
+    const double value = *generator.next_double_normal;
+    generator.next_double_normal.reset();
+    return value;
+  }
+  const double u1 = generator.uniform_double(), u2 = generator.uniform_double();
+  const double radius = std::sqrt(-2 * std::log1p(-u2)), theta = 2 * std::numbers::pi * u1;
+  generator.next_double_normal = radius * std::sin(theta);
+  return radius * std::cos(theta);
+}
+
 namespace {
 
 // The tensor with its dimensions sorted by stride: its elements in the order of memory.
@@ -101,18 +113,6 @@ T draw_uniform(Generator& generator, double from, double to) {
   if (low != 0 || high != 1) unit = std::fma(unit, high - low, low);
   const T value = cast_real<T>(unit), end = cast_real<T>(to);
   return static_cast<Real>(value) == static_cast<Real>(end) ? cast_real<T>(from) : value;
-}
-
-double draw_normal(Generator& generator) {
-  if (generator.next_double_normal) {
-    const double value = *generator.next_double_normal;
-    generator.next_double_normal.reset();
-    return value;
-  }
-  const double u1 = generator.uniform_double(), u2 = generator.uniform_double();
-  const double radius = std::sqrt(-2 * std::log1p(-u2)), theta = 2 * std::numbers::pi * u1;
-  generator.next_double_normal = radius * std::sin(theta);
-  return radius * std::cos(theta);
 }
 
 // Sixteen uniforms become sixteen normals, eight Box-Muller pairs.

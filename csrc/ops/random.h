@@ -11,6 +11,9 @@ namespace weft::native {
 // The one given, or the default one when none is.
 const Ref<Generator>& generator_or_default(const Ref<Generator>& generator);
 
+// One normal number of mean 0 and variance 1: of a Box-Muller pair, whose second is kept.
+double draw_normal(Generator& generator);
+
 // The fills (random.cpp), as native.h declares those that are rows of the table.
 Tensor uniform_(const Tensor& self, double from, double to, const Ref<Generator>& generator);
 Tensor normal_(const Tensor& self, double mean, double std, const Ref<Generator>& generator);

@@ -111,6 +111,8 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, MaybeDTyp
   const DType kind = dtype ? *dtype : complex ? complex_of(default_dtype()) : default_dtype();
   WEFT_CHECK(!complex || is_complex(kind),
              "linspace: expected a complex dtype for complex bounds, got ", kind);
+  check_range(start, kind, "linspace");
+  check_range(end, kind, "linspace");
   const int64_t size[] = {steps};
   Tensor out = make_empty("linspace", size, {kind, layout, device, pin_memory, {}});
   dispatch(kind, [&](auto type) {
@@ -118,7 +120,10 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, MaybeDTyp
     // Steps are taken in the result's type where it is floating, and from both ends to the middle.
     using Real = std::conditional_t<is_complex_number<T>, std::complex<double>,
                                     std::conditional_t<std::is_same_v<T, float>, float, double>>;
-    const auto from = number_as<Real>(start), to = number_as<Real>(end);
+    constexpr bool whole = std::is_integral_v<T> && !std::is_same_v<T, bool>;
+    using Bound = std::conditional_t<whole, T, Real>;  // bounds of integers lose their fractions
+    const auto from = static_cast<Real>(number_as<Bound>(start));
+    const auto to = static_cast<Real>(number_as<Bound>(end));
     const Real by =
         steps > 1 ? (to - from) / static_cast<Real>(static_cast<double>(steps - 1)) : Real(0);
     T* data = out.data_as<T>();

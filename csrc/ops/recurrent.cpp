@@ -7,6 +7,8 @@
 #include "core/thread_pool.h"
 #include "native_recurrent.h"
 #include "ops/blas.h"
+#include "ops/few_rows.h"
+#include "ops/packed_weight.h"
 #include "ops/programs.h"
 #include "ops/scratch.h"
 #include "ops/support.h"
@@ -143,15 +145,6 @@ struct Loop {
   int64_t sequences, size, out, width;  // of the memory, of the hidden state, of the gates
   const T *steps, *hidden, *memory, *weight, *bias, *projection;
 
-  // body(sequence) for each sequence of a step.
-  template <class Fn>
-  void for_each_sequence(int64_t count, Fn&& body) const {
-    constexpr int64_t kGrain = 1 << 13;  // elements of gates
-    parallel_for(count, kGrain / width + 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) body(i);
-    });
-  }
-
   // The row of a state that a sequence has before a turn: of the step before, if it took part.
   const T* before(int64_t turn, int64_t sequence, int64_t each, const T* all,
                   const T* start) const {
@@ -186,18 +179,29 @@ struct Results {
   T *output, *hidden, *memory, *gates, *memories, *states;
 };
 
-// What gates start from before the product of the hidden state is added.
+// The weight of the gates as all turns meet it; layers of inference keep it.
 template <class T>
-void start_gates(const Loop<T>& l, int64_t count, const T* steps, T* gates) {
-  for (int64_t i = 0; i < count; ++i, steps += l.width, gates += l.width) {
-    for (int64_t j = 0; j < l.width; ++j) {
-      gates[j] = (l.mode.keeps_apart ? T(0) : steps[j]) + (l.bias ? l.bias[j] : T(0));
-    }
-  }
-}
+struct Gates {
+  Ref<native::PackedWeight> kept;
+  const blas::PackedMatrix<T> matrix;
+
+  Gates(const Loop<T>& l, const Tensor& weight)
+      : matrix({l.weight, 1, l.out}, l.out, l.mode.gates, l.size, l.bias, l.order.rows,
+               [&](int64_t elements, FunctionRef<void(T*)> fill) -> const T* {
+                 if constexpr (std::is_same_v<T, float>) {
+                   kept = native::kept_weight(weight, native::PackedForm::Gates, l.mode.gates,
+                                              elements, fill);
+                 }
+                 return kept ? reinterpret_cast<const T*>(kept->data()) : nullptr;
+               }) {}
+};
 
 template <class T>
-void run_steps(const Loop<T>& l, const Kernel& cell, const Results<T>& r) {
+void run_steps(const Loop<T>& l, const Kernel& cell, const Tensor& weights, const Results<T>& r) {
+  const Gates<T> gates_of(l, weights);
+  const blas::PackedMatrix<T>& weight = gates_of.matrix;
+  const blas::PackedMatrix<T> projection({l.projection, 1, l.size}, l.projection ? l.size : 0, 1,
+                                         l.projection ? l.out : 0, nullptr, l.order.rows);
   for (int64_t turn = 0; turn < l.order.count(); ++turn) {
     const size_t t = l.order.at(turn);
     const int64_t first = l.order.starts[t], count = l.order.sizes[t];
@@ -206,23 +210,24 @@ void run_steps(const Loop<T>& l, const Kernel& cell, const Results<T>& r) {
     T* const output = r.output + first * l.out;
     T* const states = l.projection ? r.states + first * l.size : output;
     T* const memories = l.mode.has_memory ? r.memories + first * l.size : nullptr;
-    start_gates(l, count, steps, gates);
-    blas::gemm<T>(count, l.width, l.out, T(1), {r.hidden, l.out, 1}, {l.weight, 1, l.out}, T(1),
-                  gates, l.width);
-    l.for_each_sequence(count, [&](int64_t i) {
-      Kernel::Operands operands;
-      operands.add(states + i * l.size);
-      if (memories) operands.add(memories + i * l.size);
-      if (l.mode.keeps_apart) operands.add(steps + i * l.width, l.size, l.mode.gates);
-      operands.add(gates + i * l.width, l.size, l.mode.gates);
-      if (memories) operands.add(r.memory + i * l.size);
-      if (l.mode.keeps_apart) operands.add(r.hidden + i * l.size);
-      cell(operands, l.size);
+    weight.for_each_share(count, [&](int64_t first, int64_t last) {
+      weight.multiply(first, last, count, r.hidden, l.out, l.mode.keeps_apart ? nullptr : steps,
+                      gates, l.width);
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t at = i * l.size + first, gate = i * l.width + first;
+        Kernel::Operands operands;
+        operands.add(states + at);
+        if (memories) operands.add(memories + at);
+        if (l.mode.keeps_apart) operands.add(steps + gate, l.size, l.mode.gates);
+        operands.add(gates + gate, l.size, l.mode.gates);
+        if (memories) operands.add(r.memory + at);
+        if (l.mode.keeps_apart) operands.add(r.hidden + at);
+        cell(operands, last - first);
+      }
     });
-    if (l.projection) {
-      blas::gemm<T>(count, l.out, l.size, T(1), {states, l.size, 1}, {l.projection, 1, l.size},
-                    T(0), output, l.out);
-    }
+    projection.for_each_share(count, [&](int64_t first, int64_t last) {
+      projection.multiply(first, last, count, states, l.size, nullptr, output, l.out);
+    });
     std::copy_n(output, count * l.out, r.hidden);
     if (memories) std::copy_n(memories, count * l.size, r.memory);
   }
@@ -242,60 +247,84 @@ struct Flow {
   T *steps, *gates, *hidden, *memory, *before, *output;
 };
 
-// The gradient of the output of a step: its own and that of the hidden state.
+// Columns of a step: the hidden states that met the weight, the gradient of the output.
 template <class T>
-void add_output(const Loop<T>& l, int64_t first, int64_t count, const SavedRows<T>& saved,
-                const Flow<T>& f) {
-  for (int64_t i = 0; saved.grad_output && i < count * l.out; ++i) {
-    f.hidden[i] += saved.grad_output[first * l.out + i];
+void outputs_back(const Loop<T>& l, int64_t turn, int64_t first, int64_t last,
+                  const SavedRows<T>& saved, const Flow<T>& f) {
+  const size_t t = l.order.at(turn);
+  for (int64_t i = 0; i < l.order.sizes[t]; ++i) {
+    const int64_t row = (l.order.starts[t] + i) * l.out;
+    const T* const before = l.before(turn, i, l.out, saved.output, l.hidden);
+    std::copy(before + first, before + last, f.before + row + first);
+    for (int64_t j = first; saved.grad_output && j < last; ++j) {
+      f.hidden[i * l.out + j] += saved.grad_output[row + j];
+    }
   }
-  if (l.projection) std::copy_n(f.hidden, count * l.out, f.output + first * l.out);
 }
 
+// The cells of units [first, last) of a step.
 template <class T>
-void cell_back(const Loop<T>& l, const Kernel& cell, int64_t turn, int64_t i, const T* grad,
-               const SavedRows<T>& saved, const Flow<T>& f) {
-  const int64_t row = l.order.starts[l.order.at(turn)] + i;
-  T *const steps = f.steps + row * l.width, *const gates = f.gates + row * l.width;
-  const T* const previous = l.before(turn, i, l.out, saved.output, l.hidden);
-  std::copy_n(previous, l.out, f.before + row * l.out);
-  Kernel::Operands operands;
-  operands.add(steps, l.size, l.mode.gates);
-  if (l.mode.keeps_apart) {
-    operands.add(gates + 2 * l.size);
-    operands.add(f.hidden + i * l.out);
+void cells_back(const Loop<T>& l, const Kernel& cell, int64_t turn, int64_t first, int64_t last,
+                const T* grad, const SavedRows<T>& saved, const Flow<T>& f) {
+  const size_t t = l.order.at(turn);
+  for (int64_t i = 0; i < l.order.sizes[t]; ++i) {
+    const int64_t row = l.order.starts[t] + i, gate = row * l.width + first;
+    const int64_t at = i * l.size + first;
+    Kernel::Operands operands;
+    operands.add(f.steps + gate, l.size, l.mode.gates);
+    if (l.mode.keeps_apart) {
+      operands.add(f.gates + gate + 2 * l.size);
+      operands.add(f.hidden + at);
+    }
+    if (l.mode.has_memory) operands.add(f.memory + at);
+    operands.add(grad + at);
+    if (l.mode.has_memory) operands.add(f.memory + at);
+    if (l.mode.keeps_apart) operands.add(l.steps + gate, l.size, l.mode.gates);
+    if (l.mode.gates == 1) {
+      operands.add(saved.output + row * l.out + first);
+    } else {
+      operands.add(saved.gates + gate, l.size, l.mode.gates);
+    }
+    const T* const memory = l.before(turn, i, l.size, saved.memories, l.memory);
+    if (l.mode.has_memory) operands.add(memory + first);
+    if (l.mode.keeps_apart) operands.add(f.before + row * l.size + first);
+    cell(operands, last - first);
+    for (int64_t g = 0; l.mode.keeps_apart && g < 2; ++g) {
+      std::copy_n(f.steps + gate + g * l.size, last - first, f.gates + gate + g * l.size);
+    }
   }
-  if (l.mode.has_memory) operands.add(f.memory + i * l.size);
-  operands.add(grad + i * l.size);
-  if (l.mode.has_memory) operands.add(f.memory + i * l.size);
-  if (l.mode.keeps_apart) operands.add(l.steps + row * l.width, l.size, l.mode.gates);
-  if (l.mode.gates == 1) {
-    operands.add(saved.output + row * l.out);
-  } else {
-    operands.add(saved.gates + row * l.width, l.size, l.mode.gates);
-  }
-  if (l.mode.has_memory) operands.add(l.before(turn, i, l.size, saved.memories, l.memory));
-  if (l.mode.keeps_apart) operands.add(previous);
-  cell(operands, l.size);
-  if (l.mode.keeps_apart) std::copy_n(steps, 2 * l.size, gates);
 }
 
 template <class T>
 void run_back(const Loop<T>& l, const Kernel& cell, const SavedRows<T>& saved, const Flow<T>& f) {
+  const blas::PackedMatrix<T> weight({l.weight, l.out, 1}, l.width, 1, l.out, nullptr,
+                                     l.order.rows);
+  const blas::PackedMatrix<T> projection({l.projection, l.size, 1}, l.projection ? l.out : 0, 1,
+                                         l.projection ? l.size : 0, nullptr, l.order.rows);
   Scratch<T> states(l.projection ? l.sequences * l.size : 0);
-  for (int64_t turn = l.order.count() - 1; turn >= 0; --turn) {
+  const auto gates_back = [&](int64_t turn, int64_t first, int64_t last) {
     const size_t t = l.order.at(turn);
-    const int64_t first = l.order.starts[t], count = l.order.sizes[t];
-    add_output(l, first, count, saved, f);
-    if (l.projection) {
-      blas::gemm<T>(count, l.size, l.out, T(1), {f.hidden, l.out, 1}, {l.projection, l.size, 1},
-                    T(0), states.data(), l.size);
-    }
-    const T* const grad = l.projection ? states.data() : f.hidden;
-    l.for_each_sequence(count, [&](int64_t i) { cell_back(l, cell, turn, i, grad, saved, f); });
-    blas::gemm<T>(count, l.out, l.width, T(1), {f.gates + first * l.width, l.width, 1},
-                  {l.weight, l.out, 1}, T(l.mode.keeps_apart ? 1 : 0), f.hidden, l.out);
+    weight.multiply(first, last, l.order.sizes[t], f.gates + l.order.starts[t] * l.width, l.width,
+                    l.mode.keeps_apart ? f.hidden : nullptr, f.hidden, l.out);
+  };
+  const int64_t turns = l.order.count();
+  for (int64_t turn = turns - 1; turn >= 0; --turn) {
+    const size_t t = l.order.at(turn);
+    const int64_t count = l.order.sizes[t];
+    weight.for_each_share(count, [&](int64_t first, int64_t last) {
+      if (turn + 1 < turns) gates_back(turn + 1, first, last);
+      outputs_back(l, turn, first, last, saved, f);
+      if (!l.projection) cells_back<T>(l, cell, turn, first, last, f.hidden, saved, f);
+    });
+    if (!l.projection) continue;
+    std::copy_n(f.hidden, count * l.out, f.output + l.order.starts[t] * l.out);
+    projection.for_each_share(count, [&](int64_t first, int64_t last) {
+      projection.multiply(first, last, count, f.hidden, l.out, nullptr, states.data(), l.size);
+      cells_back<T>(l, cell, turn, first, last, states.data(), saved, f);
+    });
   }
+  weight.for_each_share(l.order.sizes[l.order.at(0)],
+                        [&](int64_t first, int64_t last) { gates_back(0, first, last); });
 }
 
 // sums[i, j] = sum over rows of a[row, i] * b[row, j]: one product for the steps of all time.
@@ -429,7 +458,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor> forward(const Layer& 
   const Tensor last_memory = m.defined() ? flowing(m, m) : made(0, false);
   native::dispatch_float("RNN", compute, [&]<class T>(std::type_identity<T>) {
     const Loop<T> loop = loop_of<T>(layer);
-    run_steps<T>(loop, Kernel(given.mode.cell, compute),
+    run_steps<T>(loop, Kernel(given.mode.cell, compute), w,
                  {write<T>(output), write<T>(last), write<T>(last_memory), write<T>(gates),
                   write<T>(memories), write<T>(states)});
   });

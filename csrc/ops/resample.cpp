@@ -26,6 +26,7 @@ Tensor constant_pad_nd(const Tensor& self, IntList pad, const Scalar& value) {
   const auto pairs = static_cast<int64_t>(pad.size() / 2);
   WEFT_CHECK(pad.size() % 2 == 0 && pairs <= self.dim(), op, ": expected two numbers for each of ",
              "at most ", self.dim(), " dims, got ", AsTuple{pad});
+  check_number(value, self.dtype(), op);
   Dims sizes(self.sizes());
   Layout source = self.layout();
   std::vector<Overlap> parts;

@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "native_choices.h"
 #include "native_views.h"
-#include "ops/copy.h"
+#include "ops/precheck.h"
 #include "ops_copying.h"
 #include "ops_views.h"
 
@@ -108,7 +108,9 @@ Tensor imag(const Tensor& self) {
 }
 
 Tensor value_as(const Tensor& value, DType dtype) {
-  if (value.device().type != DeviceType::Meta) check_range(value.item(), dtype, "masked_fill");
+  if (value.device().type != DeviceType::Meta) {
+    precheck::value_fits("masked_fill", Tensor::scalar(0, dtype), {}, value.item());
+  }
   return ops::_to_copy(value, dtype);
 }
 

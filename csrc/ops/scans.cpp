@@ -1,6 +1,8 @@
 // Running products, extrema and logarithms of sums along one dimension.
 #include <cmath>
+#include <complex>
 #include <limits>
+#include <utility>
 
 #include "core/thread_pool.h"
 #include "native_scans.h"
@@ -97,6 +99,45 @@ std::tuple<Tensor, Tensor> running_extremum(const char* op, const Tensor& self, 
   return {values, indices};
 }
 
+// log(exp(a) + exp(b)) without overflow.
+double add_logs(double a, double b) {
+  const double high = std::fmax(a, b), low = std::fmin(a, b);
+  if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<double>::quiet_NaN();
+  if (high == low && std::isinf(low)) return a;
+  return high + std::log1p(std::exp(low - high));
+}
+
+// The angle goes on from that of the greater number, beyond pi too, as in PyTorch.
+std::complex<double> add_logs(std::complex<double> a, std::complex<double> b) {
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  if (std::isnan(a.real() + a.imag()) || std::isnan(b.real() + b.imag())) return {nan, nan};
+  const auto [low, high] = a.real() < b.real() ? std::pair(a, b) : std::pair(b, a);
+  if (high.real() == low.real() && std::isinf(low.real())) {
+    if (low.real() < 0) return {low.real(), 0};
+    return std::log(std::exp(a) + std::exp(b));
+  }
+  const std::complex<double> ratio = std::exp(low - high);
+  const double x = ratio.real(), y = ratio.imag();
+  return high + std::complex<double>(0.5 * std::log1p(x * (2 + x) + y * y), std::atan2(y, 1 + x));
+}
+
+// The running add_logs along a dimension, in the numbers T.
+template <class T>
+Tensor running_log_sum(const Tensor& self, int64_t dim) {
+  const Tensor x = in_order(as_dtype(self, dtype_of<T>::value));
+  const Tensor out = Tensor::empty(self.sizes(), x.dtype(), self.device(), "logcumsumexp");
+  const int64_t length = length_along(self, dim);
+  const T* from = x.data_as<const T>();
+  T* to = out.data_as<T>();
+  for_each_line(x, dim, [&](int64_t at, int64_t step) {
+    T total = -std::numeric_limits<double>::infinity();
+    for (int64_t i = 0; i < length; ++i, at += step) {
+      to[at] = total = add_logs(total, from[at]);
+    }
+  });
+  return as_dtype(out, self.dtype());
+}
+
 }  // namespace
 
 Tensor cumprod(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
@@ -133,26 +174,10 @@ std::tuple<Tensor, Tensor> cummin(const Tensor& self, int64_t dim) {
 
 Tensor logcumsumexp(const Tensor& self, int64_t dim) {
   dim = wrap_dim("logcumsumexp", dim, self.dim());
-  WEFT_CHECK(is_floating(self.dtype()), "logcumsumexp: expected a floating tensor, got ",
-             self.dtype());
-  const Tensor x = in_order(as_dtype(self, DType::F64));
-  const Tensor out = Tensor::empty(self.sizes(), DType::F64, self.device(), "logcumsumexp");
-  const int64_t length = length_along(self, dim);
-  const double* from = x.data_as<const double>();
-  auto* to = out.data_as<double>();
-  for_each_line(x, dim, [&](int64_t at, int64_t step) {
-    double total = -std::numeric_limits<double>::infinity();
-    for (int64_t i = 0; i < length; ++i, at += step) {
-      const double high = std::fmax(total, from[at]), low = std::fmin(total, from[at]);
-      if (std::isnan(from[at]) || std::isnan(total)) {
-        total = std::numeric_limits<double>::quiet_NaN();
-      } else if (std::isfinite(low) || high != low) {
-        total = high + std::log1p(std::exp(low - high));
-      }  // both the same infinity: that it stays
-      to[at] = total;
-    }
-  });
-  return as_dtype(out, self.dtype());
+  if (is_complex(self.dtype())) return running_log_sum<std::complex<double>>(self, dim);
+  WEFT_CHECK_AS(NotImplemented, is_floating(self.dtype()),
+                "logcumsumexp: expected a floating or complex tensor, got ", self.dtype());
+  return running_log_sum<double>(self, dim);
 }
 
 Tensor diff(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend,

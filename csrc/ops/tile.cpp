@@ -156,6 +156,7 @@ class FastPath {
   bool accepts_attributes() const {
     for (const Scalar& value : call_.attributes) {
       if (value.category() > category(dtype_)) return false;
+      if (program_.no_masks && value.category() == DTypeCategory::Bool) return false;
     }
     return true;
   }

@@ -120,6 +120,8 @@ struct Program {
   bool needs_elements = false;  // an empty row has no result (max): raises
   // Kernels read kPositionSlot: the elements of a row come in the order of its dimensions.
   bool uses_position = false;
+  // Tags of the row (src/weft/_ops/table.py).
+  bool no_masks = false, exact_number = false, converts_number = false;
   std::span<const Slot> slots;
   std::span<const Step> steps;
   std::span<const Pass> passes;

@@ -48,6 +48,18 @@ DType natural_dtype(const Program& program, const Call& call) {
   return all.any ? all.dtype : default_dtype();
 }
 
+// Beside other numbers, too.
+void refuse_masks(const Program& program, const Call& call) {
+  bool found = false;
+  for (const Tensor* input : call.inputs) found |= input->dtype() == DType::Bool;
+  for (size_t i = 0; i < call.attributes.size(); ++i) {
+    const bool weak = (program.weak_attributes >> i) & 1u;
+    found |= !weak && call.attributes[i].category() == DTypeCategory::Bool;
+  }
+  WEFT_CHECK(!found, program.name,
+             ": expected numbers, got bool; use ^ or logical_xor() for masks, ~ to invert one");
+}
+
 void check_inputs(const Program& program, const Call& call) {
   WEFT_INTERNAL_ASSERT(call.inputs.size() == program.input_count, "in ", program.name);
   WEFT_INTERNAL_ASSERT(call.attributes.size() == program.attribute_count, "in ", program.name);
@@ -63,6 +75,7 @@ void check_inputs(const Program& program, const Call& call) {
                  ": expected indices of an integer dtype, got ", input.dtype());
     }
   }
+  if (program.no_masks) refuse_masks(program, call);
 }
 
 bool has_kernels(const Program& program, DType compute) {
@@ -124,16 +137,33 @@ Dims common_shape(const Program& program, const Call& call, std::span<const Tens
 }
 
 void check_kernels(const Program& program, Types types) {
-  WEFT_CHECK(has_kernels(program, types.compute), program.name, ": expected dtype ",
-             supported_dtypes(program), ", got ", types.promoted);
+  WEFT_CHECK_AS(NotImplemented, has_kernels(program, types.compute), program.name,
+                ": expected dtype ", supported_dtypes(program), ", got ", types.promoted);
 }
 
-void store_attributes(const Program& program, const Call& call, DType compute,
-                      ScalarSlot* scalars) {
+bool rounds_number(const Program& program, size_t attribute) {
+  return !program.exact_number && !((program.weak_attributes >> attribute) & 1u) &&
+         program.attribute_types[attribute] == SlotType::Compute;
+}
+
+void round_zero_dims(const Program& program, Types types, Inputs& inputs) {
+  for (int i = 0; i < program.input_count; ++i) {
+    const Tensor& input = *inputs.tensors[i];
+    const bool exact = program.exact_number && i == 1;
+    if (exact || input.dim() > 0 || !is_floating(input.dtype())) continue;
+    if (input.dtype() == types.promoted || outside_promotion(program, i)) continue;
+    Tensor rounded = Tensor::empty({}, types.promoted, input.device(), program.name);
+    copy_new(rounded, input);
+    inputs.tensors[i] = &inputs.copies.emplace_back(std::move(rounded));
+  }
+}
+
+void store_attributes(const Program& program, const Call& call, Types types, ScalarSlot* scalars) {
   for (size_t i = 0; i < call.attributes.size(); ++i) {
-    const Scalar& value = call.attributes[i];
-    const DType dtype = slot_dtype(program.attribute_types[i], compute);
-    if (value.category() > category(dtype)) {
+    const DType dtype = slot_dtype(program.attribute_types[i], types.compute);
+    const bool rounds = types.compute != types.promoted && rounds_number(program, i);
+    const Scalar value = rounds ? call.attributes[i].rounded(types.promoted) : call.attributes[i];
+    if (value.category() > category(dtype) && !program.converts_number) {
       // Only weak attributes get here: the others took part in promotion.
       const bool loses = value.is_complex() || (value.is_floating() && !is_floating(dtype) &&
                                                 program.attribute_types[i] == SlotType::Compute);

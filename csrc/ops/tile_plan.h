@@ -46,7 +46,10 @@ Dims common_shape(const Program& program, const Call& call, std::span<const Tens
 void check_kernels(const Program& program, Types types);
 
 // Attributes from slot kFirstAttribute on, in the kernels' types.
-void store_attributes(const Program& program, const Call& call, DType compute, ScalarSlot* scalars);
+void store_attributes(const Program& program, const Call& call, Types types, ScalarSlot* scalars);
+
+// Whether a number counts as an element of the promoted dtype, which may have 16 bits.
+bool rounds_number(const Program& program, size_t attribute);
 
 // A given result must have the shape, a dtype the value can be cast to, and distinct elements. One
 // that is no input is resized to the shape where the call says so.
@@ -65,6 +68,8 @@ struct Inputs {
 };
 // `exact_ok`: an input that lies exactly under a result may stay.
 void protect_inputs(const Call& call, std::span<const Tensor> results, bool exact_ok, Inputs& out);
+// As rounds_number, of 0-d tensors; where kernels compute in another dtype than the promoted one.
+void round_zero_dims(const Program& program, Types types, Inputs& inputs);
 
 // Memory that was given for a row-major result (donation.h); undefined where there is none.
 Tensor donated_result(const Program& program, const Call& call, IntList shape, DType dtype);

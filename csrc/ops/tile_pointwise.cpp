@@ -171,7 +171,7 @@ void run_pointwise(const Program& program, const Call& call, std::span<Tensor> r
   const Dims shape = common_shape(program, call, results);
   Walk walk(program);
   walk.compute = types.compute;
-  store_attributes(program, call, types.compute, walk.scalars);
+  store_attributes(program, call, types, walk.scalars);
   bool any_given = false;
   for (int i = 0; i < program.output_count; ++i) {
     if (!results[i].defined()) continue;
@@ -181,6 +181,7 @@ void run_pointwise(const Program& program, const Call& call, std::span<Tensor> r
   }
   Inputs inputs;
   protect_inputs(call, any_given ? results : std::span<Tensor>{}, true, inputs);
+  if (types.compute != types.promoted) round_zero_dims(program, types, inputs);
   lay_out(walk, call, shape, inputs, results, types.promoted);
   if (walk.space.numel == 0) return;
 

@@ -43,7 +43,8 @@ void check_elements(const Program& program, const Call& call, const Dims& shape,
   if (!program.needs_elements) return;
   for (size_t d = 0; d < shape.size(); ++d) {
     if (!row.has(d) || shape[d] > 0) continue;
-    fail(call.dims.empty() ? ErrorKind::Runtime : ErrorKind::Index,
+    const bool places = output_slot(program, 0).type == SlotType::Int64;  // argmax: none to name
+    fail(call.dims.empty() && !places ? ErrorKind::Runtime : ErrorKind::Index,
          str(program.name, ": expected a non-empty row, got shape ", AsTuple{shape}));
   }
 }
@@ -412,7 +413,7 @@ bool Planner::run() {
   check_kernels(program_, types_);
   check_elements(program_, call_, shape_, row_);
   walk_.compute = types_.compute;
-  store_attributes(program_, call_, types_.compute, walk_.scalars);
+  store_attributes(program_, call_, {types_.compute, types_.compute}, walk_.scalars);
   make_results();
   plan_passes();
   lay_out();

@@ -90,7 +90,7 @@ void StagedWalk::plan_pointwise(const Stage& stage, Plan& plan) {
   plan.walk = std::make_unique<Walk>(program);
   Walk& walk = *plan.walk;
   walk.compute = call_.compute;
-  store_attributes(program, stage_call(stage, {}), call_.compute, walk.scalars);
+  store_attributes(program, stage_call(stage, {}), {call_.compute, call_.compute}, walk.scalars);
   lay_out_in_order(walk, shape, results, inputs);
   for (const auto [slot, view] : walk.writes) {
     add_operand(plan, view, {true, stage.results[program.slots[slot].index]});

@@ -8,6 +8,7 @@
 #include "core/mapped_file.h"
 #include "runtime/argument.h"
 #include "runtime/byte_reader.h"
+#include "runtime/custom_operator.h"
 #include "runtime/gradient_search.h"
 #include "runtime/interpreter.h"
 #include "runtime/list.h"
@@ -17,7 +18,7 @@
 namespace weft {
 namespace {
 
-constexpr std::string_view kVersion = "1";
+constexpr std::string_view kVersion = "1", kWithOperators = "2";
 constexpr int64_t kMostDims = 64;
 #if defined(__x86_64__)
 constexpr std::string_view kMachineCode = "weft/x86-64";
@@ -91,6 +92,16 @@ bool is_straight(const Function& function) {
   });
 }
 
+// What a damaged function raises, of whatever kind, is an error of the file.
+Value made_state(const Function& state) {
+  try {
+    return run_function(state, nullptr, 0);
+  } catch (const ProgramError& error) {
+    fail(ErrorKind::Runtime, str("load: expected objects that the file makes, got ", error.name(),
+                                 ": ", error.message()));
+  }
+}
+
 }  // namespace
 
 Ref<CompiledModule> CompiledModule::load(const std::string& path) {
@@ -113,7 +124,7 @@ Ref<CompiledModule> CompiledModule::read(Ref<Storage> file) {
   }
   if (const Function* state = module->inference_->find("__state__")) {
     WEFT_CHECK(state->params.empty(), "load: expected a state without arguments");
-    module->state_ = run_function(*state, nullptr, 0);
+    module->state_ = made_state(*state);
   }
   return module;
 }
@@ -122,8 +133,9 @@ CompiledModule::CompiledModule(Ref<Storage> file)
     : file_(std::move(file)), archive_(bytes_of(*file_)) {
   const ZipReader::Bytes version = archive_.record("weft/version");
   const std::string_view text(reinterpret_cast<const char*>(version.data()), version.size());
-  WEFT_CHECK(text == kVersion, "load: expected a compiled file of version ", kVersion, ", got '",
-             text.substr(0, 20), "'; compile it with this version of weft");
+  WEFT_CHECK(text == kVersion || text == kWithOperators,
+             "load: expected a compiled file of version ", kVersion, " or ", kWithOperators,
+             ", got '", text.substr(0, 20), "'; compile it with this version of weft");
 }
 
 void CompiledModule::read_tensors() {
@@ -151,6 +163,20 @@ Ref<Storage> CompiledModule::read_storage(size_t index, uint64_t nbytes) const {
                        Ref<Storage>(file_).detach(), kForeign);
 }
 
+// The operators of the host that a program calls, by their schemas; none without the record.
+std::vector<std::shared_ptr<External>> CompiledModule::read_operators(
+    std::string_view record) const {
+  if (!archive_.has(record)) return {};
+  ByteReader in(archive_.record(record));
+  std::vector<std::shared_ptr<External>> operators;
+  const uint32_t count = in.count("a count of operators", 4);
+  for (uint32_t i = 0; i < count; ++i) {
+    operators.push_back(std::make_shared<NamedOperator>(std::string(in.text())));
+  }
+  in.check(in.at_end(), "the end of the operators", in.at());
+  return operators;
+}
+
 Ref<Program> CompiledModule::read_program(std::string_view record, const Program* classes) const {
   const ZipReader::Bytes bytes = archive_.record(record);
   ByteReader in(bytes);
@@ -159,6 +185,7 @@ Ref<Program> CompiledModule::read_program(std::string_view record, const Program
   for (uint32_t i = 0; i < count; ++i) {
     inputs.constants.emplace_back(tensors_[in.index("a tensor", tensors_.size())]);
   }
+  inputs.externals = read_operators(str(record, ".operators"));
   if (classes) {
     for (const Ref<ProgramClass>& each : classes->classes) inputs.classes[each->name] = each;
   }

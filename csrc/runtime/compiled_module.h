@@ -2,7 +2,8 @@
 //
 // The file is an archive of two programs, one for calls that may record gradients and one for those
 // that cannot, and of the tensors that both have as constants. The state is what the program's
-// function __state__ makes; see weft/jit/aot.
+// function __state__ makes; see weft/jit/aot. Version 2 has the schemas of operators that the host
+// registers, too.
 //
 // Any number of threads may call one module at a time. Changing its state meanwhile (training) is
 // the caller's to order, as with any tensor.
@@ -44,6 +45,7 @@ class CompiledModule final : public RefCounted {
   explicit CompiledModule(Ref<Storage> file);
   void read_tensors();
   Ref<Storage> read_storage(size_t index, uint64_t nbytes) const;
+  std::vector<std::shared_ptr<External>> read_operators(std::string_view record) const;
   Ref<Program> read_program(std::string_view record, const Program* classes) const;
   const Program& program_for(const std::vector<Value>& args) const;
   Value run(const Program& program, const std::string& method, std::vector<Value> values) const;

@@ -271,6 +271,7 @@ bool FusedGroup::numbers(const Value* args, const FusedBinding& binding,
     const bool asks_shape = one.kind == FusedOperand::Kind::Length;
     const Dims shape = !asks_shape ? Dims() : full ? *full : broadcast_shape(args);
     out[i] = number_of(spec_, one, args, shape);
+    if ((binding.rounded >> i) & 1u) out[i] = out[i].rounded(binding.dtype);
     if (program.attribute_types[i] != SlotType::Compute && out[i].is_floating()) return false;
   }
   return true;

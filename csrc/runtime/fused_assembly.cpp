@@ -63,6 +63,8 @@ class Assembler {
 
   bool run() {
     find_last_uses();
+    binding_.dtype = key_.compute;
+    assembly_.program.exact_number = true;  // `binding_.rounded` says which numbers are rounded
     for (size_t s = 0; s < spec_.steps.size(); ++s) {
       if (!add(s)) return false;
     }
@@ -110,6 +112,7 @@ class Assembler {
       computes |= types.back() == SlotType::Compute;
       counts |= types.back() == SlotType::Int64;
     }
+    if (row.no_masks && std::ranges::find(types, SlotType::Bool) != types.end()) return false;
     if (!computes) {
       return counts ? add_of_integers(s, row, inputs, types) : add_of_masks(s, row, inputs);
     }
@@ -226,6 +229,8 @@ class Assembler {
         SlotType type = row.attribute_types[i];
         if (integers && type == SlotType::Compute) type = SlotType::Int64;
         assembly_.program.attribute_types[binding_.attributes.size()] = type;
+        const bool rounds = compute_ != key_.compute && !integers && tile::rounds_number(row, i);
+        binding_.rounded |= uint32_t{rounds} << binding_.attributes.size();
       }
       binding_.attributes.push_back(step.numbers[i]);
     }

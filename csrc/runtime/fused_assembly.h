@@ -32,6 +32,8 @@ struct Assembly {
 struct FusedBinding {
   std::vector<uint8_t> tensors;          // inputs of the group that are operands, in order
   std::vector<FusedOperand> attributes;  // numbers, in order
+  uint32_t rounded = 0;                  // bit i: number i, to the 16 bits of `dtype`
+  DType dtype = DType::F32;              // of the key
   std::vector<uint64_t> reads;           // bit i: input i, that each output depends on
   std::vector<uint64_t> step_reads;      // ... that each step depends on
 };

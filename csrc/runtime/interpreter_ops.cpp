@@ -304,6 +304,8 @@ const char* ProgramError::what() const noexcept {
 
 std::string exception_name(ErrorKind kind) {
   switch (kind) {
+    case ErrorKind::Assertion:
+      return "AssertionError";
     case ErrorKind::Value:
       return "ValueError";
     case ErrorKind::Type:

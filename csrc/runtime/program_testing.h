@@ -35,6 +35,7 @@ class Assembler {
  public:
   std::vector<int64_t> constants;
   std::vector<AsmFunction> functions;
+  std::vector<uint32_t> externals;  // the places of the types of their results
 
   uint32_t string(const std::string& text) {
     for (size_t i = 0; i < strings_.size(); ++i) {
@@ -96,7 +97,8 @@ class Assembler {
       put<uint8_t>(out, 2);
       put(out, value);
     }
-    put<uint32_t>(out, 0);  // outside functions
+    put(out, static_cast<uint32_t>(externals.size()));
+    for (const uint32_t type : externals) put(out, type);
     put<uint32_t>(out, 0);  // groups
     put(out, static_cast<uint32_t>(functions.size()));
     for (const AsmFunction& function : functions) header(out, function);

@@ -207,7 +207,7 @@ struct OpRecord {
   BoxedFn call;
   uint8_t arg_count, result_count;
   uint8_t variants;  // bit 0: module function, bit 1: Tensor method, bit 2: nn.functional function
-                     // (module-private name)
+                     // (module-private name), bit 4: a number may stand for the first tensor
 };
 std::span<const OpRecord> op_records();
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 #: submodules, shown as attributes of weft
 _MODULES = (
     "accelerator amp array_api autograd backends compiler cpu cuda distributed distributions "
-    "fft func functional futures fx hub jit library linalg memory mps multiprocessing nn onnx "
-    "ops optim overrides profiler random return_types serialization signal sparse special "
-    "testing types utils version xpu"
+    "fft func functional futures fx hub jit library linalg masked memory mps multiprocessing nn "
+    "onnx ops optim overrides profiler quasirandom random return_types serialization signal "
+    "sparse special testing types utils version xpu"
 )
 MODULES = frozenset(_MODULES.split())
 
@@ -40,7 +40,7 @@ _NAMES_OF_MODULES = {
     "_functions.stacking": "atleast_1d atleast_2d atleast_3d block_diag cartesian_prod "
     "column_stack combinations concat concatenate dstack hstack row_stack vstack",
     "_functions.statistics": "corrcoef cov nanquantile quantile",
-    "_functions.variates": "_sample_dirichlet _standard_gamma binomial",
+    "_functions.variates": "_sample_dirichlet _standard_gamma",
     "_runtime.settings": "OutOfMemoryError _assert _assert_async _check _check_is_size "
     "are_deterministic_algorithms_enabled get_default_device get_deterministic_debug_mode "
     "get_float32_matmul_precision get_num_interop_threads "
@@ -87,7 +87,7 @@ _NAMES_OF_MODULES = {
     "sparse._construct": "sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor "
     "sparse_csr_tensor",
     "sparse._products": "spmm",
-    "storage": "resize_as_",
+    "_tensor.storage_methods": "resize_as_",
 }
 
 #: methods of tensors that are functions of those modules

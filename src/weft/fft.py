@@ -11,7 +11,7 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
-from weft._functions.out import factory_takes_out, takes_out
+from weft._functions.out import casting_takes_out, factory_takes_out, takes_out
 from weft._runtime.data_dependent import data_dependent
 from weft._runtime.torch_function import declare as _declare
 from weft._tensor.aliases import numpy_names
@@ -200,7 +200,7 @@ def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
 
 
 @numpy_names
-@takes_out
+@casting_takes_out
 def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of rfft: n real numbers (2 * (entries - 1) by default).
 
@@ -215,7 +215,7 @@ def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None =
 
 
 @numpy_names
-@takes_out
+@casting_takes_out
 def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The (real) transform of a signal given by the first half of a Hermitian one.
 
@@ -290,7 +290,7 @@ def rfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None
 
 
 @numpy_names
-@takes_out
+@casting_takes_out
 def irfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
     """The inverse of rfftn.
 
@@ -305,7 +305,7 @@ def irfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = Non
 
 
 @numpy_names
-@takes_out
+@casting_takes_out
 def hfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
     """The (real) transform of a signal given by half of a Hermitian one along the last dim.
 
@@ -375,7 +375,7 @@ def rfft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = 
 
 
 @numpy_names
-@takes_out
+@casting_takes_out
 def irfft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
     """irfftn over two dimensions.
 
@@ -388,7 +388,7 @@ def irfft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None =
 
 
 @numpy_names
-@takes_out
+@casting_takes_out
 def hfft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
     """hfftn over two dimensions.
 

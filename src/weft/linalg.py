@@ -22,7 +22,7 @@ from weft._functions.matrices import matrix_exp as matrix_exp
 from weft._functions.matrices import tensorinv as tensorinv
 from weft._functions.matrices import tensorsolve as tensorsolve
 from weft._functions.matrices import vander as vander
-from weft._functions.out import takes_out
+from weft._functions.out import casting_takes_out, takes_out
 from weft._runtime.data_dependent import data_dependent
 from weft._runtime.torch_function import declare as _declare
 from weft._tensor.aliases import numpy_names
@@ -258,7 +258,7 @@ def _nonzero_values(A: Tensor, values: Tensor, atol: Any, rtol: Any) -> Tensor:
     return values > _cut(A, atol, rtol, values.amax([-1], True))
 
 
-@takes_out
+@casting_takes_out
 @data_dependent
 def pinv(
     input: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
@@ -293,7 +293,7 @@ def _pseudo_inverse(A: Tensor, hermitian: bool, atol: Any, rtol: Any) -> Tensor:
     return (right.mH * inverse.unsqueeze(-2)) @ left.mH
 
 
-@takes_out
+@casting_takes_out
 def matrix_rank(
     input: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
 ) -> Tensor:
@@ -313,7 +313,7 @@ def matrix_rank(
     return _nonzero_values(input, values, atol, rtol).sum(-1)
 
 
-@takes_out
+@casting_takes_out
 def cond(input: Tensor, p: Any = None) -> Tensor:
     """The condition number: how much the solution of a system may grow errors; inf of a singular
     matrix.
@@ -349,7 +349,7 @@ class LeastSquares(NamedTuple):
 _DRIVERS = ("gelsy", "gels", "gelsd", "gelss")
 
 
-@takes_out
+@casting_takes_out
 def lstsq(
     input: Tensor, b: Tensor, rcond: Any = None, *, driver: str | None = None
 ) -> LeastSquares:

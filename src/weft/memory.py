@@ -198,6 +198,30 @@ def set_limit(nbytes: int) -> None:
     get_allocator().limit = nbytes
 
 
+def packed_weights() -> int:
+    """Bytes of convolution weights that are kept in the order in which kernels read them.
+
+    A weight is kept from the second call with the same contents on, and goes with its memory or
+    its next change. They count in `stats` too.
+
+    >>> import weft
+    >>> packed_weights() <= packed_weight_limit()
+    True
+    """
+    return _C._packed_weights()
+
+
+def packed_weight_limit() -> int:
+    """Most bytes of weights that are kept packed: 1 GiB unless set."""
+    return _C._packed_weight_limit()
+
+
+def set_packed_weight_limit(nbytes: int) -> None:
+    """Most bytes of weights that are kept packed; what is kept already stays. 0: none from now on,
+    each call packs for itself. Raises ValueError for a negative number."""
+    _C._set_packed_weight_limit(nbytes)
+
+
 __all__ = [
     "ALIGNMENT",
     "Allocator",
@@ -207,9 +231,12 @@ __all__ = [
     "empty_cache",
     "get_allocator",
     "limit",
+    "packed_weight_limit",
+    "packed_weights",
     "reset_peak",
     "set_allocator",
     "set_limit",
+    "set_packed_weight_limit",
     "snapshot",
     "stats",
     "using",

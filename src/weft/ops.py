@@ -8,20 +8,37 @@ tensor([0., 2.])
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+import ctypes
+import os
+from pathlib import Path
 
+from weft import _C
+from weft.library._operator import define_host_operators
 from weft.library._overloads import Namespace, namespace
 
-#: the libraries that load_library loaded: none, for it refuses
+#: the libraries that load_library loaded
 loaded_libraries: set[str] = set()
 
 
-def load_library(path: Any) -> NoReturn:
-    """Refuses libraries of operators: they are compiled for PyTorch's C++ interface. OSError."""
-    raise OSError(
-        f"ops.load_library: expected operators written in Python, got the library {path!s}; weft "
-        "has not PyTorch's C++ interface, weft.library.custom_op defines operators"
-    )
+def load_library(path: str | os.PathLike[str]) -> None:
+    """Loads a library in C, or in a language that calls C, which registers operators through
+    `weft.h` while it is loaded: then they are `weft.ops.my.op`, and programs call them.
+
+    OSError for a file that is no library, and for one that registers none: libraries for PyTorch's
+    C++ interface are such.
+    """
+    known = dict(_C._host_operators())
+    place = os.fspath(path)
+    ctypes.CDLL(str(Path(place).resolve()) if os.path.exists(place) else place)
+    made = {k: v for k, v in _C._host_operators() if k not in known}
+    if not made and place not in loaded_libraries:
+        raise OSError(
+            "ops.load_library: expected a library that registers operators by "
+            f"weft_register_operator, got {place}, which registers none; weft has not PyTorch's "
+            "C++ interface"
+        )
+    define_host_operators(made)
+    loaded_libraries.add(place)
 
 
 def __getattr__(name: str) -> Namespace:

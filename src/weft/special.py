@@ -9,7 +9,7 @@ from weft import _C
 from weft._C import Tensor
 from weft._functions.incomplete_gamma import igamma as _igamma
 from weft._functions.incomplete_gamma import igammac as _igammac
-from weft._functions.out import takes_out
+from weft._functions.out import casting_takes_out
 from weft._runtime.torch_function import declare as _declare
 
 _aten = _C._aten
@@ -49,7 +49,7 @@ def _pair(function: str, a: Any, b: Any) -> tuple[Tensor, Tensor]:
     return a, b
 
 
-@takes_out
+@casting_takes_out
 def xlog1py(input: Any, other: Any) -> Tensor:
     """input * log1p(other), 0 where input is 0; either may be a number.
 
@@ -61,7 +61,7 @@ def xlog1py(input: Any, other: Any) -> Tensor:
     return _aten.special_xlog1py(*_pair("xlog1py", input, other))
 
 
-@takes_out
+@casting_takes_out
 def zeta(input: Any, other: Any) -> Tensor:
     """Hurwitz's zeta function: the sum of (other + k) ** -input over k >= 0.
 
@@ -82,7 +82,7 @@ def _bessel(name: str) -> Callable[..., Tensor]:
         f"The Bessel function {name}, element by element; without gradient.\n\n"
         f">>> weft.special.{name}(weft.ones(2, 3)).shape\ntorch.Size([2, 3])\n"
     )
-    return takes_out(function)
+    return casting_takes_out(function)
 
 
 def _polynomial(name: str) -> Callable[..., Tensor]:
@@ -94,7 +94,7 @@ def _polynomial(name: str) -> Callable[..., Tensor]:
         f"The {name} of degree n at input; without gradient.\n\n"
         f">>> weft.special.{name}(weft.tensor([0.5]), 0)\ntensor([1.])\n"
     )
-    return takes_out(function)
+    return casting_takes_out(function)
 
 
 def __getattr__(name: str) -> Any:

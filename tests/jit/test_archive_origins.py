@@ -46,6 +46,7 @@ DAMAGED = {
     ),
     "range": pickled(((AT, ((ORIGINAL, "net.py", 1), 4, 9999), ()),)),
     "string": pickled(("FORMAT_WITH_STRING_TABLE", ("",), ((AT, (([9], 9, 1), 0, 1), 0),))),
+    "floats": pickled(((AT, ((ORIGINAL, "net.py", 1), 0.5, 1.5), ()),)),
     "types": pickled(((AT, ((ORIGINAL, "net.py", "1"), None, "x"), ()),)),
 }
 

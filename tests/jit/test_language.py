@@ -168,3 +168,14 @@ def _agree(expected: Any, got: Any) -> bool:
     """PyTorch gives every error another class."""
     raises = [isinstance(each, list) and each[:1] == ["raises"] for each in (expected, got)]
     return all(raises) if any(raises) else close(copy.copy(expected), got)
+
+
+def test_classes_of_archives_may_have_the_names_made_for_others(tmp_path):
+    """An archive has told its classes apart by names that a process makes too: an enum that got one
+    of them was taken for the archive's, where they have the same members."""
+    text = PROGRAMS["members_by_value"]
+    for number in (None, "___torch_mangle_0.", None):
+        space = load(tmp_path, "named_twice", text)
+        for each in (space.E, space.S):  # `number`: as an archive names it
+            each.__module__ = "named_twice" if number is None else f"__torch__.{number}named_twice"
+        assert jit.script(space.f)(2) == space.f(2)

@@ -278,8 +278,9 @@ def test_carried_values_that_do_not_change():
     case(control_flow.run, text, "%r, %s", (after, "%r, %n"))
 
 
-def test_casts_to_the_same_type():
+def test_casts_that_say_nothing():
     case(control_flow.run, "%r : int = prim::unchecked_cast(%n)", "%r", ("", "%n"))
+    case(control_flow.run, "%r : int? = prim::unchecked_cast(%n)", "%r", ("", "%n"))
     case(control_flow.run, "%r : int = prim::unchecked_cast(%o)", "%r", None)
 
 

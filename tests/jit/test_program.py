@@ -250,7 +250,7 @@ def test_liveness_of_a_branch() -> None:
     live = Liveness(f.graph)
     (branch,) = f.graph.block.nodes
     x, y, c = f.graph.inputs
-    assert live.dies[branch] == [c] and live.after[branch] == [x, y]
+    assert live.last_uses[branch] == [c] and live.after[branch] == [x, y]
     assert [live.dead_at[block] for block in branch.blocks] == [[y], [x]]
     assert live.ends[branch.blocks[1]] == {y}
 

@@ -4,6 +4,7 @@ give the same results; which of them runs follows from grad mode and the argumen
 from __future__ import annotations
 
 import gc
+import io
 import threading
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 import weft
 from weft import jit
 from weft.jit import execution
+from weft.jit.module_methods import compiled_method
 from weft.jit.passes.gradients import may_start
 from weft.jit.script_function import ScriptFunction
 
@@ -305,3 +307,36 @@ def test_calls_do_not_wait_for_the_passes_of_a_long_function():
     while programs.programs == (None, None):
         assert weft.equal(programs(x), expected)
     assert weft.equal(programs(x), expected)
+
+
+def padded(x):
+    return weft.nn.functional.pad(x, [1, 1, 0, 1])
+
+
+def attended(x):
+    return weft.nn.functional.scaled_dot_product_attention(x, x, x)
+
+
+def added(x, n: int):
+    for i in range(n):
+        x = x + i
+    return x
+
+
+@pytest.mark.parametrize("function", [padded, attended])
+def test_loops_of_the_library_do_not_hold_up_a_first_call(function):
+    """They go over dimensions: the call runs the graph as it is. Loops of a program are worth the passes."""
+    fresh(function, weft.ones(1, 2, 3, 4))
+    looping = fresh(added)
+    assert looping(weft.zeros(1), 4).item() == 6 and made(looping) != (False, False)
+
+
+def test_layers_of_archives_do_not_hold_up_a_first_call():
+    """In archives they have the names of PyTorch's."""
+    encoder = weft.nn.TransformerEncoder(weft.nn.TransformerEncoderLayer(8, 2, 8), 2).eval()
+    file = io.BytesIO()
+    jit.save(jit.script(encoder), file)
+    loaded = jit.load(io.BytesIO(file.getvalue()))
+    again = jit.load(io.BytesIO(file.getvalue()))  # whose classes have other names
+    for module in (loaded, again):
+        assert not execution._may_repeat(compiled_method(module._jit_info, "forward").function)

@@ -73,3 +73,27 @@ for wrong, kind in (({"y": weft.ones(1)}, KeyError), ({"step": weft.ones(1)}, Ke
         assert "has no such tensor" in str(error)
     else:
         raise AssertionError("a missing tensor is not noticed")
+
+
+def wrong(state: dict[str, Any], kind: type[Exception], message: str) -> None:
+    """Saving raises on all ranks, and leaves the checkpoint and the world as they were."""
+    before = (FOLDER / "index.json").read_text()
+    try:
+        checkpoint.save(state, checkpoint_id=FOLDER)
+    except kind as error:
+        assert message in str(error), error
+    else:
+        raise AssertionError(f"saves {state}")
+    assert (FOLDER / "index.json").read_text() == before
+    dist.barrier()
+
+
+shard = checkpoint.files.Shard(weft.ones(1, dtype=weft.complex128), ME, (N,))
+wrong({"x": shard}, ValueError, "expected a dtype of safetensors")
+wrong({"x": {1, 2}}, TypeError, "expected values that JSON holds beside tensors, got 'x' of set")
+if N > 1:  # of one rank
+    wrong(
+        {"x": shard} if ME == N - 1 else {},
+        ValueError if ME == N - 1 else dist.DistError,
+        "expected a dtype of safetensors" if ME == N - 1 else f"save: rank {N - 1} raised ValueE",
+    )

@@ -43,10 +43,13 @@ def own(x: Any) -> Any:
     return x[2 * ME : 2 * ME + 2]
 
 
-def trained(model: Any, optimizer: Any, data: Any) -> list[Any]:
+def trained(model: Any, optimizer: Any, data: Any, evaluates: bool = False) -> list[Any]:
     for x, y in data:
         optimizer.zero_grad()
         nn.functional.mse_loss(model(x), y).backward()
+        if evaluates:
+            with weft.no_grad():
+                model(x)
         optimizer.step()
     return [p.detach().clone() for p in model.parameters()]
 
@@ -83,7 +86,7 @@ def check_zero_redundancy() -> None:
         alone, model = net(), net()
         expected = trained(alone, theirs := kind(alone.parameters(), **options), batches())
         optimizer = ZeroRedundancyOptimizer(model.parameters(), kind, **options)
-        assert 0 < len(optimizer.optim.param_groups[0]["params"]) < 6
+        assert 0 < len(optimizer.optim.param_groups[0]["params"]) < 6 or N == 1
         for got, value in zip(trained(model, optimizer, batches()), expected):
             close("ZeroRedundancyOptimizer", got, value)
         optimizer.consolidate_state_dict(to=N - 1)
@@ -165,6 +168,55 @@ def check_fully_shard_of_shared_parameters() -> None:
         raise AssertionError("a parameter of two units is not noticed")
 
 
+class Backwards(nn.Module):
+    """Runs its layers from the last to the first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        weft.manual_seed(0)
+        self.layers = nn.ModuleList(nn.Linear(5, 5) for _ in range(3))
+
+    def forward(self, x: Any) -> Any:
+        for layer in reversed(self.layers):
+            x = layer(x).tanh()
+        return x
+
+
+def check_fully_shard_in_another_order() -> None:
+    """What is gathered ahead of a use that does not come is old after the step."""
+    data = [(own(x), own(x)) for x, _ in batches()]
+    for reshards in (True, False):
+        alone, model = Backwards(), Backwards()
+        for layer in model.layers:
+            fully_shard(layer, reshard_after_forward=reshards)
+        fully_shard(model)
+        expected = trained(alone, OPTIMIZERS[0](alone.parameters()), [(x, x) for x, _ in batches()])
+        rows = slice(-(-5 // N) * ME, -(-5 // N) * (ME + 1))
+        results = trained(model, OPTIMIZERS[0](model.parameters()), data, evaluates=True)
+        for got, value in zip(results, expected):
+            close("another order", got, value[rows])
+
+
+def check_fully_shard_of_several_dtypes() -> None:
+    """Large parameters go alone, small ones of a dtype together."""
+
+    def made() -> Any:
+        weft.manual_seed(0)
+        layers = [nn.Linear(4, 6), nn.Linear(4, 7).double(), nn.Linear(600, 2 * N * 300)]
+        return nn.ModuleList(layers)
+
+    model, alone = fully_shard(made()), made()
+    assert [len(bundle.owners) for bundle in model._unit._bundles] == [3, 2, 1]
+    with model._unit.whole():
+        for layer, other in zip(model, alone):
+            for name in ("weight", "bias"):
+                got, value = getattr(layer, name), getattr(other, name)
+                assert got.dtype == value.dtype and weft.equal(got, value), name
+        sum(p.double().sum() * 2 for layer in model for p in (layer.weight, layer.bias)).backward()
+    for shard in model.parameters():
+        assert shard.grad.dtype == shard.dtype and weft.equal(shard.grad, weft.full_like(shard, 2))
+
+
 def check_memory() -> None:
     """A step of Adam holds the shards, their gradients and state, and some whole layers."""
     width, depth = 128, 16
@@ -176,6 +228,7 @@ def check_memory() -> None:
     x = weft.randn(1, width)
     before = memory.stats()["bytes_in_use"]
     layer_bytes = 4 * width * width
+    assert memory.snapshot().bytes_cached < layer_bytes, memory.snapshot()  # no whole layers
     shards = depth * layer_bytes * (-(-width // N) / width)
     for _ in range(2):
         memory.reset_peak()
@@ -183,17 +236,16 @@ def check_memory() -> None:
         optimizer.step()
     found = memory.stats()
     # Gradients and two moments, and perhaps a layer that is gathered, with the rows that are sent.
-    # Beside them at the peak: layers, gradients and copies on their way, fewer than there are layers.
+    # Beside them at the peak: layers, gradients and copies on their way, a third of all layers.
     assert found["bytes_in_use"] - before < 3 * shards + 2 * layer_bytes, found
-    assert found["peak_bytes_in_use"] - before < 3 * shards + depth * layer_bytes, found
+    assert found["peak_bytes_in_use"] - before < 3 * shards + depth * layer_bytes / 3, found
 
 
 def check_ended_work_holds_no_tensors() -> None:
     """Not even where the thread that polls comes late."""
-    with progress._changed:
-        for _ in range(8):
-            dist.all_reduce(weft.ones(1 << 16), async_op=True).wait()
-        assert len(progress._works) <= 1, progress._works
+    for _ in range(8):
+        dist.all_reduce(weft.ones(1 << 16), async_op=True).wait()
+        assert not progress._works
 
 
 def check_overlap() -> None:
@@ -341,7 +393,7 @@ def check_join() -> None:
     except RuntimeError as error:
         assert "expected batches in all processes" in str(error)
     else:
-        raise AssertionError("join does not throw")
+        assert N == 1, "join does not throw"
 
 
 def check_batch_norm() -> None:
@@ -428,7 +480,7 @@ def check_different_modules() -> None:
     except RuntimeError as error:
         assert "on rank 0 and ('weight', [3, 3], 'torch.float32') on rank 1" in str(error), error
     else:
-        raise AssertionError("different modules are not noticed")
+        assert N == 1, "different modules are not noticed"
 
 
 for name, check in sorted(globals().items()):

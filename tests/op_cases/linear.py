@@ -8,7 +8,7 @@ import numpy as np
 
 import weft
 
-from .spec import FLOATS, HALVES, A, Fails, S, case
+from .spec import FLOATS, HALVES, A, B, Fails, S, case
 
 _MM = "mm: expected shapes (..., k) and (k, n), got (2, 3) and (4, 5)"
 _SIZES = [S(A((3, 4)), A((4, 5))), S(A((1, 7)), A((7, 1))), S(A((0, 4)), A((4, 5))), S(A((3, 0)), A((0, 5))), S(A((70, 33)), A((33, 65)))]
@@ -81,3 +81,30 @@ case("addmv_", check=_accumulates((3, 4), (4,)), grad=False)
 case("addr_", check=_accumulates((3,), (3,)), grad=False)
 case("addbmm_", check=_accumulates((2, 3, 4), (2, 4, 3)), grad=False)
 case("baddbmm_", check=_accumulates((2, 3, 4), (2, 4, 3), batch=True), grad=False)
+
+
+def _attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: Any, is_causal: bool, scale: float) -> np.ndarray:
+    scores = q @ np.swapaxes(k, -1, -2) * scale
+    if is_causal:
+        scores = np.where(np.tri(*scores.shape[-2:], dtype=bool), scores, -np.inf)
+    if mask is not None:
+        scores = np.where(mask, scores, -np.inf) if mask.dtype == np.bool_ else scores + mask
+    most = np.max(scores, -1, keepdims=True, initial=-np.inf)
+    weights = np.exp(scores - np.where(np.isinf(most), 0, most))
+    total = weights.sum(-1, keepdims=True)
+    return (weights / np.where(total == 0, 1, total)) @ v
+
+
+_QKV = (A((2, 3, 4)), A((2, 5, 4)), A((2, 5, 3)))
+_ATTENDED = "scaled_dot_product_attention: expected "
+case("_attention", [
+    S(*_QKV, None, False, 0.5), S(*_QKV, None, True, 0.7), S(*_QKV, B((3, 5)), False, 0.5), S(*_QKV, B((2, 1, 5)), True, 0.5), S(*_QKV, B((3, 1, 3, 5)), False, 0.5),
+    S(A((70, 3)), A((70, 3)), A((70, 2)), None, True, 0.5), S(A((7, 3)), A((3, 3)), A((3, 2)), None, True, 1.0),
+    S(A((2, 1, 3, 4)), A((3, 5, 4)), A((1, 1, 5, 2)), None, False, 0.5), S(A((2, 0, 4)), A((2, 3, 4)), A((2, 3, 2)), None, False, 0.5),
+    S(A((2, 3, 4)), A((2, 0, 4)), A((2, 0, 2)), None, False, 0.5),
+], _attention, tolerance=40, fails=(
+    Fails(S(A((2, 3, 4)), A((2, 5, 3)), A((2, 5, 3)), None, False, 0.5), RuntimeError,
+          _ATTENDED + "shapes (*, t, e), (*, s, e) and (*, s, v), got (2, 3, 4), (2, 5, 3) and (2, 5, 3)"),
+    Fails(S(*_QKV, B((4, 5)), False, 0.5), RuntimeError, _ATTENDED + "broadcastable shapes, got (4, 5) and (2, 3, 5)"),
+    Fails(S(A((4,)), A((5, 4)), A((5, 4)), None, False, 0.5), RuntimeError, _ATTENDED + "shapes (*, t, e), (*, s, e) and (*, s, v), got (4,), (5, 4) and (5, 4)"),
+))  # fmt: skip

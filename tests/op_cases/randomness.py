@@ -119,6 +119,37 @@ def _poisson(function: Any) -> None:
 
 case("poisson", check=_poisson, grad=False)
 
+
+def _gamma(function: Any) -> None:
+    for shape in (0.3, 1.0, 7.5):
+        drawn = _same_after_seed(lambda shape=shape: function(weft.full((_N,), shape)))
+        assert abs(drawn.double().mean().item() - shape) < 6 * (shape / _N) ** 0.5
+        assert (
+            abs(drawn.double().var().item() / shape - 1) < 0.06
+        )  # its deviation: (2 + 6 / shape) / n, root
+    assert function(weft.zeros(2)).tolist() == [weft.finfo(weft.float32).tiny] * 2
+
+
+def _dirichlet(function: Any) -> None:
+    drawn = _same_after_seed(lambda: function(weft.tensor([0.5, 1.0, 2.5]).expand(_N, 3))).double()
+    assert (drawn.sum(-1) - 1).abs().max().item() < 1e-6
+    for mean, share in zip(drawn.mean(0).tolist(), (0.125, 0.25, 0.625), strict=True):
+        assert abs(mean - share) < 6 * (share * (1 - share) / 5 / _N) ** 0.5
+
+
+def _binomial(function: Any) -> None:
+    for count, chance in ((4, 0.3), (100, 0.6), (9, 0.9)):
+        drawn = _same_after_seed(
+            lambda n=count, p=chance: function(weft.full((_N,), float(n)), weft.tensor(p))
+        )
+        _moments(drawn, count * chance, (count * chance * (1 - chance)) ** 0.5)
+    assert function(weft.tensor([3.0, 4.0]), weft.tensor([0.0, 1.0])).tolist() == [0, 4]
+
+
+case("_standard_gamma", check=_gamma, grad=False)
+case("_sample_dirichlet", check=_dirichlet, grad=False)
+case("binomial", check=_binomial, grad=False)
+
 # ---- the rest of the family ----
 case("exponential_", check=lambda f: _moments(_same_after_seed(_inplace(f, 2.0)), 0.5, 0.5), grad=False)
 case("bernoulli.p", check=lambda f: _coin(_same_after_seed(lambda: f(weft.empty(_N), 0.3)), 0.3), grad=False)

@@ -11,7 +11,7 @@ import torch
 
 from . import runner
 from .operators import op_infos
-from .outcome import Outcome, drops, read_expected, summary, table, write_expected
+from .outcome import Outcome, causes, drops, read_expected, summary, table, write_expected
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -21,23 +21,30 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--update", action="store_true", help="write tests/parity/expected.txt")
     parser.add_argument("--failures", action="store_true", help="say what is wrong")
     parser.add_argument("--missing", action="store_true", help="name what weft does not have")
+    parser.add_argument(
+        "--full", action="store_true", help="all samples, wide unsigned dtypes, and errors"
+    )
+    parser.add_argument("--causes", action="store_true", help="group what is wrong")
     parser.add_argument("--json", type=Path, help="also write every outcome there")
     options = parser.parse_args(arguments)
 
     started = time.perf_counter()
     names = [name for name in op_infos() if not options.op or _wanted(name, options.op)]
-    outcomes = runner.run(names)
+    outcomes = runner.run(names, full=options.full)
     print(table(outcomes.values()))
     if options.failures or options.op:
         print(*(_described(one) for one in outcomes.values() if one.failures), sep="\n")
     if options.missing:
         print("missing:", *(one.name for one in outcomes.values() if one.missing))
+    if options.causes:
+        for text, entries in causes(outcomes.values()):
+            print(f"{len(entries):4} {text}  [{' '.join(entries[:8])}]")
     print(summary(outcomes.values()))
     print(f"{time.perf_counter() - started:.0f} s")
     if options.json:
         options.json.write_text(json.dumps([vars(one) for one in outcomes.values()]))
     if options.update:
-        _update(outcomes, bool(options.op))
+        _update(outcomes, bool(options.op) or options.full)
         return 0
     return _verdict(outcomes, bool(options.op))
 
@@ -56,7 +63,7 @@ def _described(outcome: Outcome) -> str:
 
 def _update(outcomes: dict[str, Outcome], partial: bool) -> None:
     if partial:
-        raise SystemExit("parity: expected --update without --op, got both")
+        raise SystemExit("parity: expected --update without --op and --full")
     write_expected(outcomes.values(), torch.__version__.partition("+")[0])
 
 

@@ -19,6 +19,9 @@ DTYPES = (
     torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.complex64, torch.complex128,
     torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool,
 )  # fmt: skip
+#: dtypes of integers for which both have few operators
+WIDE_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
+_NAMES = frozenset(str(dtype).rpartition(".")[2] for dtype in DTYPES + WIDE_UNSIGNED)
 _NAMED = (torch.dtype, torch.memory_format, torch.layout)
 
 
@@ -31,17 +34,27 @@ def name_of(value: Any) -> str:
     return str(value).rpartition(".")[2]
 
 
-def tensor_to_weft(tensor: torch.Tensor) -> weft.Tensor:
-    """The same elements, strides and requires_grad in a copy of the storage."""
-    if tensor.layout != torch.strided or name_of(tensor.dtype) not in map(name_of, DTYPES):
+def tensor_to_weft(
+    tensor: torch.Tensor, copies: dict[int, weft.Tensor] | None = None
+) -> weft.Tensor:
+    """The same elements, strides and requires_grad in a copy of the storage. `copies` keeps those:
+    tensors over one storage have one copy."""
+    if tensor.layout != torch.strided or name_of(tensor.dtype) not in _NAMES:
         raise Unconvertible(f"a tensor of {tensor.layout}, {tensor.dtype}")
     plain = tensor.detach().resolve_conj().resolve_neg()
     dtype = getattr(weft, name_of(plain.dtype))
-    raw = torch.empty(0, dtype=torch.uint8).set_(plain.untyped_storage()).numpy().tobytes()
+    storage = plain.untyped_storage()
+    raw = torch.empty(0, dtype=torch.uint8).set_(storage).numpy().tobytes()
     if not raw:
         result = weft.empty(tuple(plain.shape), dtype=dtype)
     else:
-        flat = weft.frombuffer(bytearray(raw), dtype=dtype)
+        flat = (copies or {}).get(storage.data_ptr())
+        if flat is None:
+            flat = weft.frombuffer(bytearray(raw), dtype=weft.uint8)
+        if copies is not None:
+            copies[storage.data_ptr()] = flat
+        size = plain.element_size()
+        flat = flat[: flat.numel() // size * size].view(dtype)
         result = flat.as_strided(tuple(plain.shape), plain.stride(), plain.storage_offset())
     return result.requires_grad_() if tensor.requires_grad else result
 
@@ -68,10 +81,10 @@ def map_tensors(value: Any, function: Callable[[Any], Any], kind: type = torch.T
     return value
 
 
-def to_weft(value: Any) -> Any:
+def to_weft(value: Any, copies: dict[int, weft.Tensor] | None = None) -> Any:
     """`value` with everything of PyTorch inside it replaced by weft's. Raises Unconvertible."""
     if isinstance(value, torch.Tensor):
-        return tensor_to_weft(value)
+        return tensor_to_weft(value, copies)
     if isinstance(value, _NAMED):
         return _twin(name_of(value))
     if isinstance(value, torch.device):
@@ -79,10 +92,10 @@ def to_weft(value: Any) -> Any:
     if isinstance(value, torch.Size):
         return tuple(value)
     if isinstance(value, (list, tuple)):
-        items = [to_weft(item) for item in value]
+        items = [to_weft(item, copies) for item in value]
         return items if isinstance(value, list) else tuple(items)
     if isinstance(value, dict):
-        return {key: to_weft(item) for key, item in value.items()}
+        return {key: to_weft(item, copies) for key, item in value.items()}
     if isinstance(value, slice):
         return slice(to_weft(value.start), to_weft(value.stop), to_weft(value.step))
     if isinstance(value, torch.nn.Module) and not value.state_dict():

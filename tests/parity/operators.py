@@ -15,7 +15,7 @@ import torch
 import weft
 import weft.nn
 
-from .convert import DTYPES
+from .convert import DTYPES, WIDE_UNSIGNED
 
 #: the most samples per dtype; what is left of a longer list is spread over it
 LIMITS = {torch.float32: 12, torch.float64: 5, torch.complex64: 6, torch.int64: 6}
@@ -84,6 +84,8 @@ def weft_function(info: Any) -> Callable[..., Any] | None:
     module = getattr(info.op, "__module__", None) or ""
     if isinstance(info.op, types.FunctionType) and module.startswith("torch.testing"):
         return rebound(info.op) if _reads_only_what_exists(info.op) else None
+    if str(info.op).startswith("aten."):  # an operator of torch.ops
+        return _look_up(weft.ops, str(info.op))
     name = info.name
     found = _look_up(weft, name) if _is_function(_look_up(torch, name)) else None
     if found is None and hasattr(torch.Tensor, name):
@@ -93,27 +95,33 @@ def weft_function(info: Any) -> Callable[..., Any] | None:
 
 def _reads_only_what_exists(function: types.FunctionType) -> bool:
     """Whether every name the body reads of torch or of a tensor exists in weft."""
-    known = (weft, weft.nn.functional, weft.Tensor)
+    known = (weft, weft.nn.functional, weft.Tensor, weft.linalg)
     code = [function.__code__]
     code += [const for const in code[0].co_consts if isinstance(const, types.CodeType)]
     names = {name for part in code for name in part.co_names} - {"torch", "wrapper_set_seed"}
     return all(any(hasattr(place, name) for place in known) for name in names)
 
 
-def dtypes_of(info: Any) -> list[tuple[torch.dtype, bool]]:
-    """(dtype, whether gradients are compared) of all dtypes `info` has on the CPU."""
+def dtypes_of(info: Any, full: bool = False) -> list[tuple[torch.dtype, bool]]:
+    """(dtype, whether gradients are compared) of all dtypes `info` has on the CPU; the unsigned
+    ones of more than one byte in a full run."""
     backward = info.supported_backward_dtypes("cpu") if info.supports_autograd else set()
     forward = info.supported_dtypes("cpu")
-    return [(dtype, dtype in backward) for dtype in DTYPES if dtype in forward]
+    known = DTYPES + WIDE_UNSIGNED if full else DTYPES
+    return [(dtype, dtype in backward) for dtype in known if dtype in forward]
 
 
-def samples_of(info: Any, dtype: torch.dtype, requires_grad: bool) -> list[Any]:
-    """At most LIMITS samples, the same ones in every run."""
+def samples_of(info: Any, dtype: torch.dtype, requires_grad: bool, full: bool = False) -> list[Any]:
+    """At most LIMITS samples, the same ones in every run; in a full run all of them."""
     random.seed(0)
     np.random.seed(0)
     torch.manual_seed(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch makes some with names that it deprecates
+        if full:
+            return list(_generate(info, dtype, requires_grad))
+        found = list(itertools.islice(_generate(info, dtype, requires_grad), HORIZON))
     limit = LIMITS.get(dtype, OTHER_LIMIT)
-    found = list(itertools.islice(_generate(info, dtype, requires_grad), HORIZON))
     if len(found) <= limit:
         return found
     return [found[i * len(found) // limit] for i in range(limit)]

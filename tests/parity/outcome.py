@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any
 
 EXPECTED = Path(__file__).with_name("expected.txt")
 GROUPS = ("bool", "int", "float", "complex", "grad")
+#: of a full run: calls that must raise
+ERRORS = "errors"
 
 
 def group_of(dtype: str) -> str:
@@ -87,6 +90,23 @@ def summary(outcomes: Iterable[Outcome]) -> str:
         f"entries of op_db: {entries} ({narrow} of the passed refuse a dtype that PyTorch takes)\n"
         f"operators: {operators}"
     )
+
+
+def causes(outcomes: Iterable[Outcome]) -> list[tuple[str, list[str]]]:
+    """What goes wrong, without numbers and the names of operators, with the entries where it does;
+    those of the most entries first."""
+    found: dict[str, list[str]] = {}
+    for one in outcomes:
+        texts = {_cause(failure, one.name) for failure in one.failures}
+        texts |= {f"no {dtype}" for dtype in one.refused}
+        for text in texts | ({"missing"} if one.missing else set()):
+            found.setdefault(text, []).append(one.name)
+    return sorted(found.items(), key=lambda item: -len(item[1]))
+
+
+def _cause(failure: dict[str, Any], name: str) -> str:
+    what = failure["what"].replace(name.rpartition(".")[2], "OP")
+    return f"{failure['group']}: {re.sub(r'[-+]?[0-9][0-9.e+-]*j?|inf|nan', '#', what)[:110]}"
 
 
 def operator_of(name: str) -> str:

@@ -15,15 +15,18 @@ from .outcome import Outcome
 
 #: seconds an operator may take before it counts as hung
 PATIENCE = 120.0
+PATIENCE_IN_FULL = 1800.0
 
 
-def run(names: list[str], told: Callable[[Outcome], None] = lambda one: None) -> dict[str, Outcome]:
+def run(
+    names: list[str], told: Callable[[Outcome], None] = lambda one: None, full: bool = False
+) -> dict[str, Outcome]:
     """The outcome of every entry of `names`, in order; `told` hears of each as it is done."""
     found: dict[str, Outcome] = {}
     left = list(names)
     while left:
         before = len(left)
-        victim = _run_worker(left, found, told)
+        victim = _run_worker(left, found, told, full)
         left = [name for name in left if name not in found]
         if victim is not None and victim in left:
             found[victim] = Outcome(victim, crashed=True, failures=[_crash()])
@@ -41,7 +44,7 @@ def _crash() -> dict[str, object]:
 
 
 def _run_worker(
-    names: list[str], found: dict[str, Outcome], told: Callable[[Outcome], None]
+    names: list[str], found: dict[str, Outcome], told: Callable[[Outcome], None], full: bool
 ) -> str | None:
     """Runs until all is done or the worker ends; returns the entry it was at."""
     tests = str(Path(__file__).parents[1])
@@ -55,11 +58,11 @@ def _run_worker(
     )
     assert worker.stdin is not None
     with worker:
-        worker.stdin.write(json.dumps(names))
+        worker.stdin.write(json.dumps({"wanted": names, "full": full}))
         worker.stdin.close()
         lines = _lines_of(worker)
         current: str | None = None
-        while (line := _next(lines)) is not None:
+        while (line := _next(lines, PATIENCE_IN_FULL if full else PATIENCE)) is not None:
             message = json.loads(line)
             current = message.get("start", current)
             if "done" in message:
@@ -84,8 +87,8 @@ def _lines_of(worker: subprocess.Popen[str]) -> queue.Queue[str | None]:
     return lines
 
 
-def _next(lines: queue.Queue[str | None]) -> str | None:
+def _next(lines: queue.Queue[str | None], patience: float) -> str | None:
     try:
-        return lines.get(timeout=PATIENCE)
+        return lines.get(timeout=patience)
     except queue.Empty:
         return None

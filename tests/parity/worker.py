@@ -18,19 +18,20 @@ from .compare import check, make_case
 from .convert import name_of
 from .operators import DELIBERATE, dtypes_of, op_infos, samples_of, weft_function
 from .outcome import Outcome, group_of
+from .refusals import refusals
 
-#: failures described per operator; the rest are only counted
+#: failures described per operator and group; the rest are only counted
 DESCRIBED = 12
 
 
-def main(wanted: list[str]) -> None:
-    """Runs the entries `wanted`."""
+def main(wanted: list[str], full: bool) -> None:
+    """Runs the entries `wanted`; in a full run all their samples, and those that must raise."""
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     infos = op_infos()
     for name in wanted:
         _say({"start": name})
-        _say({"done": dataclasses.asdict(run(name, infos[name]))})
+        _say({"done": dataclasses.asdict(run(name, infos[name], full))})
 
 
 def _say(line: dict[str, Any]) -> None:
@@ -38,7 +39,7 @@ def _say(line: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
-def run(name: str, info: Any) -> Outcome:
+def run(name: str, info: Any, full: bool = False) -> Outcome:
     """All dtypes of one entry."""
     outcome = Outcome(name)
     started = time.perf_counter()
@@ -46,17 +47,22 @@ def run(name: str, info: Any) -> Outcome:
     if ours is None:
         outcome.missing = True
         return outcome
-    for dtype, gradients in dtypes_of(info):
+    for dtype, gradients in dtypes_of(info, full):
         if (name.partition(".")[0], dtype) in DELIBERATE:
             continue
-        _run_dtype(outcome, info, ours, dtype, gradients)
+        _run_dtype(outcome, info, ours, dtype, gradients, full)
+    if full:
+        for refused, text in refusals(info, ours):
+            _record(outcome, "errors", None if refused else f"let through: {text}", None, 0, None)
     outcome.seconds = round(time.perf_counter() - started, 2)
     return outcome
 
 
-def _run_dtype(outcome: Outcome, info: Any, ours: Any, dtype: torch.dtype, gradients: bool) -> None:
+def _run_dtype(
+    outcome: Outcome, info: Any, ours: Any, dtype: torch.dtype, gradients: bool, full: bool
+) -> None:
     try:
-        samples = samples_of(info, dtype, gradients)
+        samples = samples_of(info, dtype, gradients, full)
     except Exception:
         return  # PyTorch cannot make them: a dtype its own tests skip
     results = []
@@ -83,10 +89,15 @@ def _refuses_dtype(text: str, dtype: torch.dtype) -> bool:
 
 
 def _record(
-    outcome: Outcome, group: str, what: str | None, dtype: torch.dtype, index: int, sample: Any
+    outcome: Outcome,
+    group: str,
+    what: str | None,
+    dtype: torch.dtype | None,
+    index: int,
+    sample: Any,
 ) -> None:
     outcome.count(group, what is None)
-    if what is not None and len(outcome.failures) < DESCRIBED:
+    if what is not None and sum(f["group"] == group for f in outcome.failures) < DESCRIBED:
         text = _described(sample)
         outcome.failures.append(
             {"group": group, "dtype": name_of(dtype), "index": index, "what": what, "call": text}
@@ -103,4 +114,4 @@ def _described(sample: Any) -> str:
 
 
 if __name__ == "__main__":
-    main(json.loads(sys.stdin.read()))
+    main(**json.loads(sys.stdin.read()))

@@ -243,7 +243,7 @@ class FunctionEmitter:
             lines.append(f"  const Scalar attributes[] = {{{numbers}}};")
             fields.append(".attributes = attributes")
         if row.kind in ("reduce", "rowwise"):
-            self.row_fields(row, lines, fields)
+            self.row_fields(row, lines, fields, dtype=self.given_dtype(form))
         if form.kind == INPLACE:
             fields.append(".in_place = true")
         if form.kind == OUT:
@@ -255,13 +255,31 @@ class FunctionEmitter:
             lines.append(f"  Tensor results[{count}];")
             results = "results"
         fields_text = ", ".join(fields)
+        if form.kind == OUT and row.exact_out:
+            return [*lines, *self.run_exactly(row, fields_text, results)]
         lines.append(f"  tile::run(tile_ops::{row.id}, {{{fields_text}}}, {results});")
         return lines
+
+    def run_exactly(self, row: Row, fields: str, results: str) -> list[str]:
+        """Lines that check the dtype of `out` before they run the program."""
+        dtype = f"tile::result_dtype(tile_ops::{row.id}, call)"
+        byte = ", true" if row.result == ("truth",) else ""
+        return [
+            f"  const tile::Call call{{{fields}}};",
+            f'  autograd::check_out_dtype("{row.name}", {dtype}, out{byte});',
+            f"  tile::run(tile_ops::{row.id}, call, {results});",
+        ]
 
     def as_scalar(self, arg: Arg) -> str:
         return arg.name if arg.type == "Scalar" else f"Scalar({arg.name})"
 
-    def row_fields(self, row: Row, lines: list[str], fields: list[str]) -> None:
+    def given_dtype(self, form: Form) -> str:
+        """The dtype to compute in: where the form writes to `out` and may choose, that of out."""
+        writes = form.kind == OUT and len(form.outs) == 1
+        writes = writes and ("factory" in form.row.tags or not form.row.exact_out)
+        return f'autograd::out_dtype("{form.row.name}", dtype, out)' if writes else "dtype"
+
+    def row_fields(self, row: Row, lines: list[str], fields: list[str], dtype: str) -> None:
         names = {arg.name: plain(arg.type) for arg in row.schema.args}
         if row.dims is not None:
             expr = Translator(row.key, self.schemas).formula(row.dims, argument_types(row.schema))
@@ -280,7 +298,7 @@ class FunctionEmitter:
         if "keepdim" in names:
             fields.append(".keepdim = keepdim")
         if "dtype" in names:
-            fields.append(".dtype = dtype")
+            fields.append(f".dtype = {dtype}")
 
     # ---- forms ----
 
@@ -418,14 +436,21 @@ class FunctionEmitter:
         check = f'  autograd::check_out_graph("{row.name}", {needs});'
         if row.is_program and len(form.outs) == 1:
             return [check, *self.run(form, "out"), "  return result;"]
+        if "distinct_out" in row.tags:
+            operands = ", ".join(f"&{name}" for name in row.operands)
+            check += "".join(
+                f'\n  autograd::check_distinct_out("{row.name}", {out}, {{{operands}}});'
+                for out in form.outs
+            )
         names = [arg.name for arg in row.schema.args]
-        if "factory" in row.tags:
-            names[names.index("dtype")] = f'autograd::out_dtype("{row.name}", dtype, out)'
+        if "dtype" in names:
+            names[names.index("dtype")] = self.given_dtype(form)
         call = f"ops::{row.name}({', '.join(names)})"
+        write = "autograd::write_out" if row.exact_out else "autograd::cast_out"
         if len(form.outs) == 1:
-            return [check, f'  return autograd::write_out("{row.name}", {call}, out);']
+            return [check, f'  return {write}("{row.name}", {call}, out);']
         written = [
-            f'autograd::write_out("{row.name}", std::get<{i}>(results), {out})'
+            f'{write}("{row.name}", std::get<{i}>(results), {out})'
             for i, out in enumerate(form.outs)
         ]
         return [check, f"  const auto results = {call};", f"  return {{{', '.join(written)}}};"]

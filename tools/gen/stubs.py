@@ -105,7 +105,7 @@ class Tensor:
     def data_ptr(self) -> _int: ...
 """
 _ALIASES = ["half", "float", "double", "short", "int", "long", "cfloat", "cdouble"]
-_OPERATORS = "add sub mul truediv floordiv mod pow matmul and or xor"
+_OPERATORS = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift"
 _COMPARISONS = "eq ne lt le gt ge"
 _TYPES = {
     "Tensor": "Tensor", "Scalar": "_Number", "int": "_int", "float": "_float", "bool": "_bool",
@@ -168,6 +168,8 @@ def _signatures(form: Form, method: bool) -> list[str]:
     start = ["self"] if method else []
     returns = _return_type(form)
     plain = start + [_parameter(arg) for arg in positional]
+    if form.takes_number_first and not method:
+        plain[0] += " | _Number"
     tail = [_parameter(arg) for arg in keywords] + _extras(form, method)
     result = [f"({', '.join(plain + (['*', *tail] if tail else []))}) -> {returns}"]
     sizes = [arg for arg in positional if arg is not first]

@@ -30,6 +30,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--target", default="x86-64-v3,x86-64-v4",
         help="machines that it is made for: x86-64-v2, x86-64-v3, x86-64-v4, aarch64",
     )  # fmt: skip
+    parser.add_argument(
+        "--library", action="append", default=[], help="a library in C that registers operators"
+    )
+    parser.add_argument(
+        "--operator", action="append", default=[], metavar="SCHEMA",
+        help="an operator that the program that runs the file registers: "
+        "'my::scale(Tensor x, float by) -> Tensor'",
+    )  # fmt: skip
 
 
 def run(given: argparse.Namespace) -> None:
@@ -37,6 +45,11 @@ def run(given: argparse.Namespace) -> None:
     output = Path(given.output or Path(given.archive).with_suffix(".weft"))
     arguments = tuple(_example(text) for text in given.example)
     examples = [arguments] if arguments else []
+    for library in given.library:
+        weft.ops.load_library(library)
+    for schema in given.operator:
+        name, bracket, rest = schema.partition("(")
+        weft.library.define(name.strip(), bracket + rest)
     archive, targets = output.suffix == ".pt", given.target.split(",")
     aot_compile(load(given.archive), output, given.method, examples, targets, archive)
     print(f"{output}: {output.stat().st_size} bytes")

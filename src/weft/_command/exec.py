@@ -22,10 +22,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output", action="append", default=[], metavar="Y.npy",
         help="where a result goes; without it results are printed",
     )  # fmt: skip
+    parser.add_argument(
+        "--library", action="append", default=[], help="a library in C that registers operators"
+    )
 
 
 def run(given: argparse.Namespace) -> None:
     """Calls the method and writes the tensors that it gives."""
+    for library in given.library:
+        weft.ops.load_library(library)
     module = weft._C.CompiledModule(given.file)
     args: list[Any] = []
     kwargs: dict[str, Any] = {}

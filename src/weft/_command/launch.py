@@ -6,7 +6,7 @@ import argparse
 import importlib.util
 import os
 import shutil
-import subprocess
+import signal
 import sys
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace) -> None:
-    """Has mpiexec start `weft run` that many times. Its exit status is that of mpiexec."""
+    """Becomes mpiexec, which starts `weft run` that many times."""
     if given.count < 1:
         raise ValueError(f"expected at least one process, got {given.count}")
     if importlib.util.find_spec("mpi4py") is None:
@@ -34,8 +34,8 @@ def run(given: argparse.Namespace) -> None:
     words = [given.mpiexec or _mpiexec(), "-n", str(given.count), sys.executable, "-m", "weft"]
     words += ["run", "--guarded", *(["-m"] if given.module else [])]
     words += [given.program, *given.arguments]
-    if status := subprocess.run(words, env=_SETTINGS | os.environ).returncode:
-        raise SystemExit(status)
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # which Python ignores, and mpiexec would too
+    os.execvpe(words[0], words, _SETTINGS | os.environ)
 
 
 def _mpiexec() -> str:

@@ -7,7 +7,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from weft.jit.archive.load import load
+from weft.jit.archive.load import load, missing_operators
+from weft.jit.module_methods import compiled_methods
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,14 +31,16 @@ def run(given: argparse.Namespace) -> None:
         if given.graph:
             print(method.graph)
         _show_operators(method.inlined_graph)
+    for kind, place in missing_operators(given.archive).items():
+        print(f"missing: {kind} at {place}")
     if given.html:
         Path(given.html).write_text(module.forward.inlined_graph.to_html(Path(given.archive).name))
 
 
 def _methods(module: Any) -> list[str]:
     """forward first, then the others that are compiled."""
-    names = {name for name, each in module._jit_info.compiled.items() if each.error is None}
-    return sorted({"forward", *names} - {"__hooked__"}, key=lambda name: (name != "forward", name))
+    names = {"forward", *compiled_methods(module._jit_info)}
+    return sorted(names - {"__hooked__"}, key=lambda name: (name != "forward", name))
 
 
 def _show_modules(module: Any) -> None:

@@ -150,16 +150,18 @@ def logspace(
 ) -> Tensor:  # fmt: skip
     """base ** linspace(start, end, steps).
 
-    A vector of `steps` entries. RuntimeError for complex dtypes.
+    A vector of `steps` entries. Of several steps in a dtype of integers, `start` and `end` lose
+    their fractions.
 
     >>> weft.logspace(0, 2, 3)
     tensor([  1.,  10., 100.])
     """
-    kind = _C.get_default_dtype() if dtype is None else dtype
-    if kind.is_complex:
-        raise RuntimeError(f"logspace: expected a real dtype, got {str(kind).partition('.')[2]}")
     first, last = (v.item() if isinstance(v, Tensor) else v for v in (start, end))
-    places = _C.linspace(first, last, steps, dtype=_C.float64, device=device)
+    kind = _C.linspace(first, last, 0).dtype if dtype is None else dtype
+    if steps > 1 and not (kind.is_floating_point or kind.is_complex):
+        first, last = (_C.full((), int(each), dtype=kind).item() for each in (first, last))
+    wide = _C.complex128 if kind.is_complex else _C.float64
+    places = _C.linspace(first, last, steps, dtype=wide, device=device)
     result = _C.pow(base, places).to(kind)
     return result.requires_grad_() if requires_grad else result
 

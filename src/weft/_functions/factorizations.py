@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from weft import _C
 from weft._C import Tensor
-from weft._functions.out import takes_out
+from weft._functions.out import casting_takes_out, takes_out
 from weft._runtime.torch_function import declare as _declare
 
 _aten = _C._aten
@@ -93,7 +93,7 @@ def _reflected(A: Tensor, tau: Tensor, other: Tensor, adjoint: bool) -> Tensor:
     return other
 
 
-@takes_out
+@casting_takes_out
 def householder_product(input: Tensor, tau: Tensor) -> Tensor:
     """The first n columns of the product of the reflections that geqrf gives: [*, m, n].
 
@@ -110,7 +110,7 @@ def householder_product(input: Tensor, tau: Tensor) -> Tensor:
     return _reflected(input, tau, one.expand(input.shape), False).clone()
 
 
-@takes_out
+@casting_takes_out
 def orgqr(input: Tensor, input2: Tensor) -> Tensor:
     """linalg.householder_product, under its old name.
 

@@ -104,7 +104,7 @@ def _count(
         values = points[:, d].contiguous()
         at = _C.searchsorted(side, values, right=True) - 1
         at = _C.where(values == side[-1], shape[d] - 1, at)
-        inside = inside & (at >= 0) & (at < shape[d])
+        inside = inside & (values >= side[0]) & (values <= side[-1]) & (at >= 0) & (at < shape[d])
         place = place * shape[d] + at
     heights = _C.ones_like(points[:, 0]) if weights is None else weights.to(points.dtype)
     total = 1
@@ -133,7 +133,7 @@ def _edges(name: str, values: Tensor, bins: Any, limits: tuple[float, ...] | Non
     if limits is not None:
         low, high = limits
     elif values.numel() == 0:
-        low = high = 0.0
+        low, high = 0.0, 1.0
     else:
         low, high = values.min().item(), values.max().item()
     if not (low <= high and high - low < float("inf")):

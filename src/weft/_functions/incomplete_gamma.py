@@ -12,7 +12,7 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
-from weft._functions.out import takes_out
+from weft._functions.out import casting_takes_out
 from weft._functions.shapes import broadcast_tensors
 from weft._tensor.limits import finfo
 from weft._tensor.promotion import result_type
@@ -102,7 +102,7 @@ class _IncompleteGamma(Function):
         return None, (-slope if ctx.upper else slope).sum_to_size(x.shape), None
 
 
-@takes_out
+@casting_takes_out
 def igamma(input: Tensor, other: Tensor) -> Tensor:
     """The regularised lower incomplete gamma function of `input` at `other`.
 
@@ -115,7 +115,7 @@ def igamma(input: Tensor, other: Tensor) -> Tensor:
     return _IncompleteGamma.apply(*_tensors("igamma", input, other), False)
 
 
-@takes_out
+@casting_takes_out
 def igammac(input: Tensor, other: Tensor) -> Tensor:
     """The regularised upper incomplete gamma function: 1 - igamma, without cancellation.
 

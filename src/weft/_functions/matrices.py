@@ -8,7 +8,7 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
-from weft._functions.out import takes_out
+from weft._functions.out import casting_takes_out
 from weft._functions.shapes import listed
 from weft._runtime.data_dependent import data_dependent
 from weft._runtime.torch_function import declare as _declare
@@ -96,7 +96,7 @@ def powers(x: Tensor, count: int) -> Tensor:
     return _C.cat([_C.ones_like(column), rest], -1)[..., :count]
 
 
-@takes_out
+@casting_takes_out
 def tensorinv(input: Tensor, ind: int = 2) -> Tensor:
     """The tensor B with tensordot(B, tensordot(input, X)) = X: input as a matrix, inverted.
 
@@ -116,7 +116,7 @@ def tensorinv(input: Tensor, ind: int = 2) -> Tensor:
     return _aten.linalg_inv(matrix).reshape(*columns, *rows)
 
 
-@takes_out
+@casting_takes_out
 def tensorsolve(input: Tensor, other: Tensor, dims: Any = None) -> Tensor:
     """X with tensordot(input, X, X.dim()) = other; `dims` of input are moved to its end first.
 

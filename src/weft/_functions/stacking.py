@@ -109,6 +109,8 @@ def column_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Ten
 
 
 def _cat(parts: list[Tensor], dim: int, out: Tensor | None) -> Tensor:
+    if not parts:
+        raise RuntimeError("cat: expected at least one tensor, got none")
     return _C.cat(parts, dim) if out is None else _C.cat(parts, dim, out=out)
 
 

@@ -33,7 +33,7 @@ def vector_lanes(kernel: Kernel, inside: Iterable[Expr]) -> list[int]:
 # Nodes of a kernel that is bound by memory; bytes that it asks for its results ahead.
 CHEAP, CLAIM_AHEAD = 40, 1024
 # Nodes of a kernel that is bound by memory when its operands are not in the caches.
-STREAMED = 150
+MOST_NONTEMPORAL = 150
 
 
 def _size(inside: Iterable[Expr]) -> int:
@@ -195,7 +195,7 @@ class Function:
     def _may_stream(self) -> bool:
         results = self.kernel.operands[: len(self.kernel.outputs)]
         ordinary = all(d.size >= 4 and d.kind != "complex" for d in results)
-        return ordinary and _size(self._nodes) <= STREAMED
+        return ordinary and _size(self._nodes) <= MOST_NONTEMPORAL
 
     def _asked_to_stream(self) -> str:
         lines, self._lines = self._lines, self._entry

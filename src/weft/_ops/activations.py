@@ -187,6 +187,7 @@ op(
     grad={"self": "softplus_backward(grad, self, beta, threshold)"},
     variants="nn",
     inplace=None,
+    tags=("exact_out",),
 )
 backward_op(
     "softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor",

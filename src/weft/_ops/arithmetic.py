@@ -19,7 +19,7 @@ op(
     doc="self + alpha * other, element by element.",
     pointwise=lambda self, other, alpha: self + alpha * other,
     weak=("alpha",),
-    tags=("commutative", "cheap"),
+    tags=("commutative", "cheap", "number_first", "two_numbers"),
     grad={"self": "grad", "other": "grad if alpha == 1 else grad * alpha.conj()"},
     out="out",
 )
@@ -39,7 +39,7 @@ op(
     dtypes=NUMBERS,
     grad={"self": "grad", "other": "-grad if alpha == 1 else grad * -alpha.conj()"},
     out="out",
-    tags=("cheap",),
+    tags=("cheap", "number_first", "two_numbers", "no_masks"),
 )
 op(
     "sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
@@ -48,7 +48,7 @@ op(
     weak=("alpha",),
     dtypes=NUMBERS,
     grad={"self": "grad"},
-    tags=("cheap",),
+    tags=("cheap", "no_masks"),
 )
 op(
     "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
@@ -60,7 +60,7 @@ op(
     variants="f",
     inplace=None,
     out=None,
-    tags=("cheap",),
+    tags=("cheap", "no_masks"),
 )
 op(
     "rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
@@ -72,13 +72,13 @@ op(
     variants="f",
     inplace=None,
     out=None,
-    tags=("cheap",),
+    tags=("cheap", "no_masks"),
 )
 op(
     "mul.Tensor(Tensor self, Tensor other) -> Tensor",
     doc="self * other, element by element.",
     pointwise=lambda self, other: self * other,
-    tags=("commutative", "cheap"),
+    tags=("commutative", "cheap", "number_first", "two_numbers", "exact_number"),
     grad={"self": "grad * other.conj()", "other": "grad * self.conj()"},
     out="out",
 )
@@ -87,7 +87,7 @@ op(
     doc="self * other for a number `other`.",
     pointwise=lambda self, other: self * other,
     grad={"self": "grad * other.conj()"},
-    tags=("cheap",),
+    tags=("cheap", "exact_number"),
 )
 op(
     "div.Tensor(Tensor self, Tensor other) -> Tensor",
@@ -99,6 +99,7 @@ op(
         "other": "-grad * ((self / other) / other).conj()",
     },
     out="out",
+    tags=("number_first", "two_numbers", "exact_number"),
 )
 op(
     "div.Scalar(Tensor self, Scalar other) -> Tensor",
@@ -106,6 +107,7 @@ op(
     pointwise=lambda self, other: self / other,
     promotion="floating",
     grad={"self": "grad / other.conj()"},
+    tags=("exact_number",),
 )
 
 
@@ -140,11 +142,13 @@ op(
     doc="self / other, rounded: None (not), 'trunc' (toward zero) or 'floor' (down).",
     compose=_div_mode,
     out="out_mode",
+    tags=("casts_out",),
 )
 op(
     "div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",
     doc="self / other for a number `other`, rounded: None, 'trunc' or 'floor'.",
     compose=_div_mode,
+    tags=("casts_out",),
 )
 op(
     "div_.Tensor_mode(Tensor(a!) self, Tensor other, *, str? rounding_mode) -> Tensor(a!)",
@@ -188,6 +192,7 @@ op(
     dtypes=_REAL,
     grad={"self": "zeros_like(grad)", "other": "zeros_like(grad)"},
     inplace="Tensor",
+    tags=("number_first", "two_numbers"),
 )
 op(
     "floor_divide.Scalar(Tensor self, Scalar other) -> Tensor",
@@ -212,6 +217,7 @@ op(
     precheck="divisor",
     dtypes=_REAL,
     grad={"self": "grad", "other": "-grad * self.floor_divide(other)"},
+    tags=("number_first",),
 )
 op(
     "fmod.Scalar(Tensor self, Scalar other) -> Tensor",

@@ -245,6 +245,7 @@ op(
     doc="The elements at indices of the flattened tensor.",
     compose="index(self.reshape([-1]), [index])",
     out="out",
+    tags=("distinct_out",),
 )
 _composite(
     "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",

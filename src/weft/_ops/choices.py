@@ -90,7 +90,7 @@ op(
     doc="self held between the tensors min and max; either may be None.",
     compose=_clamp_tensor,
     out="Tensor_out",
-    tags=("cheap",),
+    tags=("cheap", "casts_out"),
     shape="broadcast(self, min, max)",
 )
 op(
@@ -110,6 +110,7 @@ backward_op(
     doc="self held between min and max.",
     pointwise=lambda self, min, max: minimum(maximum(self, min), max),
     dtypes=_REAL,
+    precheck="number_fits",
     grad={"self": "where((self >= min).logical_and(self <= max), grad, 0)"},
     inplace="",
 )
@@ -119,6 +120,7 @@ op(
     pointwise=lambda self, min: maximum(self, min),
     dtypes=("bool", *_REAL),
     grad={"self": "where(self >= min, grad, 0)"},
+    precheck="number_fits",
     inplace_variants="fm",
     tags=("cheap",),
 )
@@ -137,6 +139,7 @@ op(
     pointwise=lambda self, max: minimum(self, max),
     dtypes=("bool", *_REAL),
     grad={"self": "where(self <= max, grad, 0)"},
+    precheck="number_fits",
     inplace_variants="fm",
     tags=("cheap",),
 )
@@ -159,7 +162,7 @@ op(
     bool_inputs=("condition",),
     grad={"self": "where(condition, grad, 0)", "other": "where(condition, 0, grad)"},
     variants="fm",
-    tags=("cheap",),
+    tags=("cheap", "exact_out"),
 )
 op(
     "where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor",
@@ -168,6 +171,7 @@ op(
     bool_inputs=("condition",),
     grad={"other": "where(condition, 0, grad)"},
     variants="f",
+    precheck="choice_fits",
     out=None,
     tags=("cheap",),
 )
@@ -179,6 +183,7 @@ op(
     grad={"self": "where(condition, grad, 0)"},
     variants="fm",
     out=None,
+    precheck="choice_fits",
     tags=("cheap",),
 )
 op(
@@ -205,6 +210,7 @@ op(
     grad={"self": "grad.masked_fill(mask, 0)"},
     out=None,
     precheck="value_fits",
+    tags=("converts_number",),
 )
 
 

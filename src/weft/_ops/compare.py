@@ -59,13 +59,14 @@ op(
 
 
 def _bitwise(name: str, body: Callable[[Any, Any], Any]) -> None:
-    for overload, other in (("Tensor", "Tensor"), ("Scalar", "Scalar")):
+    for other in ("Tensor", "Scalar"):
+        more = ("number_first",) if other == "Tensor" else ()
         op(
-            f"bitwise_{name}.{overload}(Tensor self, {other} other) -> Tensor",
+            f"bitwise_{name}.{other}(Tensor self, {other} other) -> Tensor",
             doc=f"Bit by bit {name} of integers; logical {name} of bools.",
             pointwise=lambda self, other: body(self, other),
             dtypes=("bool", *INTEGERS),
-            tags=("nondifferentiable", "commutative", "bitwise"),
+            tags=("nondifferentiable", "commutative", "bitwise", *more),
         )
 
 
@@ -77,7 +78,7 @@ op(
     doc="All bits turned; logical not of bools.",
     pointwise=lambda self: ~self,
     dtypes=("bool", *INTEGERS),
-    tags=("nondifferentiable", "bitwise"),
+    tags=("nondifferentiable", "bitwise", "exact_out"),
     inplace_variants="m",
 )
 
@@ -112,9 +113,10 @@ def _isclose(self: Any, other: Any, rtol: Any, atol: Any, equal_nan: Any) -> Any
     if equal_nan:
         close = close.logical_or(self.isnan().logical_and(other.isnan()))
     exact = not other.is_floating_point() and not other.is_complex()
+    left = self.to(ops.default_dtype()) if exact else self
     numbers = other.to(ops.default_dtype()) if exact else other
     allowed = (numbers * rtol).abs() + atol
-    distance = (self - numbers).abs()
+    distance = (left - numbers).abs()
     near = distance.isfinite().logical_and(distance <= allowed)
     return close.logical_or(near)
 

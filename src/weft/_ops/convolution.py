@@ -30,6 +30,17 @@ op(
     result="input",
 )
 op(
+    "_conv2d_sum(Tensor input, Tensor weight, Tensor? bias, Tensor? residual, bool relu, "
+    "int[2] stride=1, int[2] padding=0, int[2] dilation=1, int groups=1) -> Tensor",
+    doc="conv2d plus a residual, negative sums set to 0 if `relu`. Programs that record no "
+    "gradients have it for a convolution and what follows.",
+    native="_conv2d_sum",
+    variants="",
+    tags=("nondifferentiable",),
+    shape="broadcast(convolved(input, weight, stride, padding, dilation), residual)",
+    result="input",
+)
+op(
     "conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, int[1] padding=0, "
     "int[1] dilation=1, int groups=1) -> Tensor",
     doc="The cross-correlation of signals (N, C, L) with filters (O, C / groups, k).",
@@ -98,7 +109,7 @@ op(
     "int[2] dilation=1, bool ceil_mode=False) -> Tensor",
     doc="The greatest element of each window.",
     native="max_pool2d",
-    tags=("composite",),
+    tags=("composite", "by_channels"),
     variants="f",
     shape="pooled(self, kernel_size, stride, padding, dilation, ceil_mode)",
     result="self",
@@ -133,6 +144,7 @@ op(
     variants="nn",
     shape="pooled(self, kernel_size, stride, padding, 1, ceil_mode)",
     result="self",
+    tags=("by_channels",),
 )
 backward_op(
     "_avg_pool2d_backward(Tensor grad_output, int[] input_size, int[2] kernel_size, "

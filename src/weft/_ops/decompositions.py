@@ -60,6 +60,7 @@ op(
     doc="linalg.cholesky.",
     compose="linalg_cholesky(self, upper=upper)",
     out="out",
+    tags=("casts_out",),
 )
 
 
@@ -90,6 +91,7 @@ op(
         "upper)",
     },
     out="out",
+    tags=("casts_out",),
 )
 backward_op(
     "_cholesky_solve_backward(Tensor upstream, Tensor result, Tensor input2, bool upper) -> Tensor",
@@ -101,6 +103,7 @@ op(
     doc="The inverse of A from its Cholesky triangle.",
     compose="linalg_inv(self.mH.matmul(self) if upper else self.matmul(self.mH))",
     out="out",
+    tags=("casts_out",),
 )
 
 

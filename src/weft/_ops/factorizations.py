@@ -129,7 +129,7 @@ op(
     "reflections that make Q, whose scales are tau.",
     native="geqrf",
     no_gradient=("self",),
-    tags=("nondifferentiable",),
+    tags=("nondifferentiable", "casts_out"),
     out="a",
     shape="each(self, [*self[:-2], smaller(*self[-2:])])",
 )

@@ -42,8 +42,16 @@ class Form:
 
     @property
     def variant_bits(self) -> int:
-        """Bit 0: module function, bit 1: method, bit 2: nn.functional, bit 3: internal."""
-        return _VARIANT_BITS[self.variants]
+        """Bit 0: module function, bit 1: method, bit 2: nn.functional, bit 3: internal; bit 4: the
+        function takes a number first, bit 5: or two numbers."""
+        first = 16 if self.takes_number_first else 0
+        both = 32 if self.kind == PLAIN and "two_numbers" in self.row.tags else 0
+        return _VARIANT_BITS[self.variants] | first | both
+
+    @property
+    def takes_number_first(self) -> bool:
+        """Whether its function takes a number for its first tensor."""
+        return self.kind == PLAIN and "number_first" in self.row.tags
 
     @property
     def outs(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ op(
     native="cat",
     grad={"tensors": "split_with_sizes(grad, tensors.sizes(dim), dim)"},
     out="out",
-    tags=("autocast_widest",),
+    tags=("autocast_widest", "casts_out"),
     shape="joined(tensors, dim)",
     result="tensors",
 )
@@ -22,7 +22,7 @@ op(
     "stack(Tensor[] tensors, int dim=0) -> Tensor",
     doc="The tensors side by side along a new dimension `dim`.",
     native="stack",
-    tags=("composite", "autocast_widest"),
+    tags=("composite", "autocast_widest", "casts_out"),
     out="out",
     shape="stacked(tensors, dim)",
     result="tensors",
@@ -105,6 +105,7 @@ op(
     out="out",
     shape="resized(self, dim, index[0])",
     result="self",
+    tags=("distinct_out",),
 )
 op(
     "index_add_(Tensor(a!) self, int dim, Tensor index, Tensor source, *, Scalar alpha=1)"
@@ -121,6 +122,7 @@ op(
     out="out",
     shape="self",
     result="self",
+    tags=("distinct_out",),
 )
 op(
     "masked_select(Tensor self, Tensor mask) -> Tensor",
@@ -131,6 +133,7 @@ op(
     out="out",
     shape="[unknown]",
     result="self",
+    tags=("distinct_out",),
 )
 backward_op(
     "_masked_select_backward(Tensor grad_output, int[] input_size, Tensor mask) -> Tensor",
@@ -153,6 +156,7 @@ op(
     out="out",
     shape="index",
     result="self",
+    tags=("distinct_out",),
 )
 
 
@@ -342,6 +346,7 @@ op(
     grad={"self": "_cumsum_backward(grad, dim)"},
     out="out",
     shape="self",
+    tags=("casts_out",),
 )
 backward_op(
     "_cumsum_backward(Tensor grad, int dim) -> Tensor",

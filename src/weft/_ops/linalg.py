@@ -91,6 +91,7 @@ op(
     doc="All products of the entries of two vectors, as a matrix.",
     compose=_outer,
     out="out",
+    tags=("casts_out",),
 )
 op(
     "matmul(Tensor self, Tensor other) -> Tensor",
@@ -127,6 +128,35 @@ backward_op(
     },
     shape="[grad_output[-1], input[-1]]",
     result="grad_output",
+)
+
+# ---- attention ----
+
+op(
+    "_attention(Tensor query, Tensor key, Tensor value, Tensor? mask, bool is_causal, "
+    "float scale) -> Tensor",
+    doc="softmax(query @ key.T * scale + mask) @ value over the last two dimensions, by blocks of "
+    "query rows; no gradient flows to the mask.",
+    native="_attention",
+    grad={
+        "query, key, value": "_attention_backward(grad, query, key, value, mask, is_causal, scale)"
+    },
+    constants=("mask",),
+    variants="",
+    tags=("autocast_lower",),
+    shape="[*broadcast(query[:-2], key[:-2], value[:-2], [] if mask is absent else mask[:-2]), "
+    "query[-2], value[-1]]",
+    result="query",
+)
+backward_op(
+    "_attention_backward(Tensor grad_output, Tensor query, Tensor key, Tensor value, "
+    "Tensor? mask, bool is_causal, float scale) -> (Tensor, Tensor, Tensor)",
+    doc="The gradients of _attention for query, key and value, in sizes that broadcast to those of "
+    "the result.",
+    native="_attention_backward",
+    tags=("composite",),
+    shape="each(query, key, value)",
+    result=("query",) * 3,
 )
 
 # ---- further sums with a product, all by addmm ----
@@ -174,6 +204,7 @@ op(
     doc="beta * self + alpha * outer(vec1, vec2).",
     compose=_addr,
     out="out",
+    tags=("casts_out",),
 )
 op(
     "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",

@@ -93,7 +93,7 @@ for _name, _formula, _doc in (
         f"{_name}(Tensor self, bool unbiased=True) -> Tensor",
         doc=f"{_doc} of all elements; unbiased divides by one less than their count.",
         compose=f"{_formula}(self, None, 1.0 if unbiased else 0.0, False)",
-        tags=("fusible",),
+        tags=("fusible", "casts_out"),
         shape="[]",
     )
     op(
@@ -101,7 +101,7 @@ for _name, _formula, _doc in (
         doc=f"{_doc} over the dimensions `dim`.",
         compose=f"{_formula}(self, dim, 1.0 if unbiased else 0.0, keepdim)",
         out="out",
-        tags=("fusible",),
+        tags=("fusible", "casts_out"),
         shape="reduced(self, dim, keepdim)",
     )
     op(
@@ -110,7 +110,7 @@ for _name, _formula, _doc in (
         doc=f"{_doc} over the dimensions `dim`, dividing by count - correction (None: 1).",
         compose=f"{_formula}(self, dim, 1.0 if correction is None else float(correction), keepdim)",
         out="correction_out",
-        tags=("fusible",),
+        tags=("fusible", "casts_out"),
         shape="reduced(self, dim, keepdim)",
     )
 

@@ -25,7 +25,7 @@ def _test(
         pointwise=lambda self: body(self),
         dtypes=dtypes,
         result="bool",
-        tags=("nondifferentiable",),
+        tags=("nondifferentiable", "exact_out"),
         inplace=None,
         **more,
     )
@@ -137,15 +137,25 @@ def _log_add(self: Any, other: Any, log_of_one_plus: Any) -> Any:
     return lang.where(same, big, big + log_of_one_plus(small - big))
 
 
+def _log_add_exp(self: Any, other: Any) -> Any:
+    if not lang.is_complex(self):
+        return _log_add(self, other, lambda x: lang.log1p(lang.exp(x)))
+    x, y = lang.real(self), lang.real(other)
+    first = (x > y) | ((x == y) & (lang.imag(self) >= lang.imag(other)))
+    big, small = lang.where(first, self, other), lang.where(first, other, self)
+    none = lang.real(big) == -lang.inf  # -inf less -inf would be NaN
+    return lang.where(none, big, big + lang.log1p(lang.exp(small - big)))
+
+
 op(
     "logaddexp(Tensor self, Tensor other) -> Tensor",
     doc="log(exp(self) + exp(other)), without overflow.",
-    pointwise=lambda self, other: _log_add(self, other, lambda x: lang.log1p(lang.exp(x))),
-    dtypes=FLOATS,
+    pointwise=_log_add_exp,
+    dtypes=FLOATS + COMPLEX,
     tags=("commutative",),
     grad={
-        "self": "grad / ((other - self).exp() + 1)",
-        "other": "grad / ((self - other).exp() + 1)",
+        "self": "grad / ((other - self).exp() + 1).conj()",
+        "other": "grad / ((self - other).exp() + 1).conj()",
     },
     inplace=None,
 )
@@ -215,6 +225,7 @@ op(
     compose="_logit(self) if eps is None else _logit(self.clamp(0.0 + eps, 1.0 - eps))",
     out="out",
     shape="self",
+    tags=("casts_out",),
 )
 
 
@@ -294,7 +305,7 @@ op(
         self == 0, values, lang.cast(self > 0 if not lang.is_bool(self) else self, self.dtype)
     ),
     dtypes=("bool", *_REAL),
-    tags=("nondifferentiable",),
+    tags=("nondifferentiable", "exact_out"),
 )
 
 
@@ -399,6 +410,7 @@ op(
     doc="self * 2 ** other; floats by whole numbers keep their dtype, and powers beyond it count.",
     compose=_ldexp,
     out="out",
+    tags=("casts_out",),
 )
 op(
     "ldexp_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
@@ -419,6 +431,7 @@ op(
     doc="self ** exponent in float64 (complex128).",
     compose=_wide_power,
     out="Tensor_Tensor_out",
+    tags=("exact_out",),
 )
 op(
     "float_power.Scalar(Scalar self, Tensor exponent) -> Tensor",
@@ -426,6 +439,7 @@ op(
     compose="pow(self, exponent.to(complex128 if exponent.is_complex() or self.dtype.is_complex() "
     "else float64))",
     out="Scalar_out",
+    tags=("exact_out",),
 )
 op(
     "float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
@@ -433,6 +447,7 @@ op(
     compose="self.to(complex128 if self.is_complex() or exponent.dtype.is_complex() "
     "else float64).pow(exponent)",
     out="Tensor_Scalar_out",
+    tags=("exact_out",),
 )
 
 # ---- shifts ----

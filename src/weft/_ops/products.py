@@ -44,7 +44,7 @@ op(
     "kron(Tensor self, Tensor other) -> Tensor",
     doc="Kronecker's product: each entry of self times all of other.",
     native="kron",
-    tags=("composite",),
+    tags=("composite", "casts_out"),
     out="out",
 )
 op(
@@ -83,7 +83,7 @@ op(
     "matrix_power(Tensor self, int n) -> Tensor",
     doc="The product of n copies of the matrices (n < 0: of their inverses).",
     native="matrix_power",
-    tags=("composite",),
+    tags=("composite", "casts_out"),
     out="out",
 )
 

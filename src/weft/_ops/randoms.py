@@ -19,11 +19,12 @@ def _random(
     variants: str | None = None,
     factory: bool = False,
     out: bool | None = None,
+    casts_out: bool = False,
     **rest: Any,
 ) -> None:
     tags = (
         ("random", "nondifferentiable", "factory") if factory else ("random", "nondifferentiable")
-    )
+    ) + (("casts_out",) if casts_out else ())
     name = schema.split("(")[0].split(".")[0]
     op(f"{schema} -> Tensor", doc=doc, random=name, tags=tags, variants=variants, out=out, **rest)
 
@@ -67,6 +68,7 @@ _random(
     f"bernoulli(Tensor self, *, {_GENERATOR})",
     "1 with the probability that self holds, else 0.",
     out=True,
+    casts_out=True,
 )
 _random(
     f"bernoulli.p(Tensor self, float p, *, {_GENERATOR})",
@@ -82,7 +84,7 @@ for _arguments, _doc, _moments in (
         f"normal.{_arguments}, *, {_GENERATOR}) -> Tensor",
         doc=f"Normal numbers with {_doc}.",
         random="normal",
-        tags=("random",),
+        tags=("random", "casts_out"),
         grad={name: f"grad.new_zeros({name}.shape)" for name in _moments},
         out=True,
     )
@@ -101,6 +103,31 @@ op(
     grad={"self": "grad.new_zeros(self.shape)"},
     out=True,
 )
+op(
+    "binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor",
+    doc="How many of `count` trials of probability `prob` succeed. Of floating dtypes, and of that "
+    "of count; the tensors broadcast.",
+    random="binomial",
+    tags=("random",),
+    variants="f",
+    result="count",
+    grad={
+        "count": "grad.new_zeros(count.shape)",
+        "prob": "grad.new_zeros(prob.shape)",
+    },
+)
+# Their gradients are written in Python (_functions/variates.py).
+for _name, _doc in (
+    ("_standard_gamma", "Numbers of the gamma distributions of rate 1 and concentrations self."),
+    ("_sample_dirichlet", "Numbers of Dirichlet distributions, each in the last dimension."),
+):
+    _random(
+        f"{_name}(Tensor self, Generator? generator=None)",
+        _doc,
+        variants="",
+        shape="self",
+        result="self",
+    )
 _random(
     f"multinomial(Tensor self, int num_samples, bool replacement=False, *, {_GENERATOR})",
     "Indices drawn with the weights in the rows of self.",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from weft._kernels.lang import cast, is_bool, is_byte, to_bool
 from weft._ops.table import COMPLEX, FLOATS, INTEGERS, NUMBERS, backward_op, op, ops
 
 _REAL = ("bool", *INTEGERS, *FLOATS)
+_EXTREMA = (("max", "greatest"), ("min", "least"))
 
 # ---- sum, mean ----
 
@@ -150,12 +152,9 @@ backward_op(
 # ---- greatest and least ----
 
 
-def _max(row: Any, self: Any) -> Any:
-    return row.max(self)
-
-
-def _min(row: Any, self: Any) -> Any:
-    return row.min(self)
+def _fold(name: str) -> Callable[[Any, Any], Any]:
+    """The body that is one fold of a row."""
+    return lambda row, self: getattr(row, name)(self)
 
 
 def _extremum_backward(grad: Any, self: Any, result: Any, dim: Any, nan_hits: Any) -> Any:
@@ -183,45 +182,35 @@ backward_op(
     doc="The gradient of an extremum or a median; beside NaNs it is NaN, or with nan_hits theirs.",
     compose=_extremum_backward,
 )
-for _name, _body, _word in (("max", _max, "greatest"), ("min", _min, "least")):
+for _name, _word in _EXTREMA:
     op(
         f"a{_name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
         doc=f"The {_word} element over the dimensions `dim` (empty: all).",
-        reduce=_body,
+        reduce=_fold(_name),
         dtypes=_REAL,
         grad={"self": "_extremum_backward(grad, self, result, dim, False)"},
-        tags=("fusible",),
+        tags=("fusible", "exact_out"),
     )
 
 
-def _max_with_index(row: Any, self: Any) -> Any:
-    return row.max_with_index(self)
-
-
-def _min_with_index(row: Any, self: Any) -> Any:
-    return row.min_with_index(self)
-
-
-for _name, _body, _word in (
-    ("max", _max_with_index, "greatest"),
-    ("min", _min_with_index, "least"),
-):
+for _name, _word in _EXTREMA:
     op(
         f"{_name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
         doc=f"The {_word} element over the dimension `dim`, and where it first lies.",
-        reduce=_body,
+        reduce=_fold(f"{_name}_with_index"),
         result=("compute", "int64"),
         dtypes=_REAL,
         grad={
             "self": "value_selecting_reduction_backward(grad, dim, result1, self.shape, keepdim)"
         },
         out=f"dim_{_name}",
+        tags=("exact_out", "distinct_out"),
     )
-for _name, _body, _word in (("max", _max, "greatest"), ("min", _min, "least")):
+for _name, _word in _EXTREMA:
     op(
         f"{_name}(Tensor self) -> Tensor",
         doc=f"The {_word} of all elements.",
-        reduce=_body,
+        reduce=_fold(_name),
         dtypes=_REAL,
         grad={"self": "_extremum_backward(grad, self, result, [], True)"},
         out="unary_out",
@@ -232,6 +221,7 @@ for _name, _body, _word in (("max", _max, "greatest"), ("min", _min, "least")):
         doc=f"The {_word} of both, element by element; NaN wins.",
         compose=f"{_name}imum(self, other)",
         out="out",
+        tags=("casts_out",),
         shape="broadcast(self, other)",
     )
 
@@ -255,22 +245,14 @@ backward_op(
 )
 
 
-def _argmax(row: Any, self: Any) -> Any:
-    return row.argmax(self)
-
-
-def _argmin(row: Any, self: Any) -> Any:
-    return row.argmin(self)
-
-
-for _name, _body, _word in (("argmax", _argmax, "greatest"), ("argmin", _argmin, "least")):
+for _name, _word in _EXTREMA:
     op(
-        f"{_name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
+        f"arg{_name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
         doc=f"Where the {_word} element lies along `dim` (None: in the flattened tensor).",
-        reduce=_body,
+        reduce=_fold(f"arg{_name}"),
         result="int64",
         dtypes=_REAL,
-        tags=("nondifferentiable",),
+        tags=("nondifferentiable", "exact_out"),
     )
 
 # ---- any, all ----
@@ -292,7 +274,7 @@ for _name, _body, _word in (("any", _any, "any element holds"), ("all", _all, "a
         doc=f"Whether {_word} (is not 0), as bool; of uint8 as uint8.",
         reduce=_body,
         result="truth",
-        tags=("nondifferentiable",),
+        tags=("nondifferentiable", "exact_out"),
         out="all_out",
     )
     op(
@@ -300,7 +282,7 @@ for _name, _body, _word in (("any", _any, "any element holds"), ("all", _all, "a
         doc=f"Whether {_word} along the dimension `dim`, as bool; of uint8 as uint8.",
         reduce=_body,
         result="truth",
-        tags=("nondifferentiable",),
+        tags=("nondifferentiable", "exact_out"),
         out="out",
     )
     op(
@@ -308,5 +290,5 @@ for _name, _body, _word in (("any", _any, "any element holds"), ("all", _all, "a
         doc=f"Whether {_word} over the dimensions `dim` (None: all), as bool; of uint8 as uint8.",
         reduce=_body,
         result="truth",
-        tags=("nondifferentiable",),
+        tags=("nondifferentiable", "exact_out"),
     )

@@ -36,6 +36,13 @@ def _logcumsumexp_backward(grad: Any, self: Any, result: Any, dim: Any) -> Any:
     """Positive and negative gradients apart, each as a running sum of exponentials from the end."""
     if grad.dim() == 0 or grad.numel() == 0:
         return grad
+    if self.is_complex() and not ops.grad_enabled():
+        logs = grad.conj().log() - result
+        return (logs.flip([dim]).logcumsumexp(dim).flip([dim]) + self).exp().conj()
+    if self.is_complex():
+        most = ops.real(self.detach()).amax([dim], True)
+        factor = grad * (most - result).exp().conj()
+        return factor.flip([dim]).cumsum(dim).flip([dim]) * (self - most).exp().conj()
     if ops.grad_enabled():
         # Plain, so that it can be differentiated itself: logarithms of zeros cannot.
         shift = self.detach().amax([dim], True)
@@ -55,6 +62,7 @@ op(
     grad={"self": "_cumprod_backward(grad, self.conj(), result.conj(), dim)"},
     out="out",
     shape="self",
+    tags=("casts_out",),
 )
 backward_op(
     "_cumprod_backward(Tensor grad, Tensor self, Tensor result, int dim) -> Tensor",
@@ -101,7 +109,7 @@ op(
     compose="self.masked_fill(self.isnan(), 0).sum(dim, keepdim, dtype=dtype)",
     out="out",
     shape="reduced(self, dim, keepdim)",
-    tags=("fusible",),
+    tags=("fusible", "casts_out"),
 )
 op(
     "nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)"
@@ -111,6 +119,7 @@ op(
     "self.isnan().logical_not().sum(dim, keepdim, dtype=None)",
     out="out",
     shape="reduced(self, dim, keepdim)",
+    tags=("casts_out",),
 )
 for _name, _doc in (("var", "variance"), ("std", "standard deviation")):
     op(
@@ -172,6 +181,7 @@ for _name, _doc in (
         out="dim_values",
         shape="reduced(self, dim, keepdim)",
         result=("self", "int64"),
+        tags=("distinct_out",),
     )
 op(
     "kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False)"
@@ -182,6 +192,7 @@ op(
     out="values",
     shape="reduced(self, dim, keepdim)",
     result=("self", "int64"),
+    tags=("distinct_out",),
 )
 op(
     "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
@@ -191,4 +202,5 @@ op(
     out="values",
     shape="reduced(self, dim, keepdim)",
     result=("self", "int64"),
+    tags=("distinct_out",),
 )

@@ -24,6 +24,7 @@ op(
     grad={"self": "grad * polygamma(1, self)"},
     out="out",
     shape="self",
+    tags=("casts_out",),
 )
 op(
     "polygamma(int n, Tensor self) -> Tensor",
@@ -33,6 +34,7 @@ op(
     grad={"self": "grad * polygamma(n + 1, self)"},
     out="out",
     shape="self",
+    tags=("casts_out",),
 )
 op(
     "erfinv(Tensor self) -> Tensor",
@@ -41,6 +43,7 @@ op(
     grad={"self": "grad * (result * result).exp() * 0.886226925452758"},
     out="out",
     shape="self",
+    tags=("casts_out",),
 )
 
 
@@ -61,6 +64,7 @@ op(
     doc="The logarithm of the multivariate gamma function of dimension p.",
     compose=_mvlgamma,
     out="out",
+    tags=("casts_out",),
 )
 op(
     "i0(Tensor self) -> Tensor",
@@ -69,6 +73,7 @@ op(
     grad={"self": "grad * special_i1(self)"},
     out="out",
     shape="self",
+    tags=("casts_out",),
 )
 op(
     "special_i1(Tensor self) -> Tensor",
@@ -80,6 +85,7 @@ op(
     variants="",
     out="out",
     shape="self",
+    tags=("casts_out",),
 )
 op(
     "special_i0e(Tensor self) -> Tensor",
@@ -89,6 +95,7 @@ op(
     variants="",
     out="out",
     shape="self",
+    tags=("casts_out",),
 )
 op(
     "special_i1e(Tensor self) -> Tensor",
@@ -101,6 +108,7 @@ op(
     variants="",
     out="out",
     shape="self",
+    tags=("casts_out",),
 )
 op(
     "special_erfcx(Tensor self) -> Tensor",
@@ -110,6 +118,7 @@ op(
     variants="",
     out="out",
     shape="self",
+    tags=("casts_out",),
 )
 op(
     "special_ndtr(Tensor self) -> Tensor",
@@ -117,6 +126,7 @@ op(
     compose="(self * -0.7071067811865476).erfc() * 0.5",
     variants="",
     out="out",
+    tags=("casts_out",),
 )
 op(
     "special_log_ndtr(Tensor self) -> Tensor",
@@ -126,6 +136,7 @@ op(
     variants="",
     out="out",
     shape="self",
+    tags=("casts_out",),
 )
 op(
     "special_ndtri(Tensor self) -> Tensor",
@@ -135,6 +146,7 @@ op(
     variants="",
     out="out",
     shape="self",
+    tags=("casts_out",),
 )
 
 
@@ -177,7 +189,7 @@ op(
     "special_zeta(Tensor self, Tensor other) -> Tensor",
     doc="Hurwitz's zeta: the sum of (other + k) ** -self over k = 0, 1, ...",
     native="special_zeta",
-    tags=("nondifferentiable",),
+    tags=("nondifferentiable", "casts_out"),
     variants="",
     shape="broadcast(self, other)",
 )
@@ -205,6 +217,7 @@ op(
     doc="The next floating number after self in the direction of other.",
     native="nextafter",
     grad={"self": "grad.masked_fill(self == other, 0)", "other": "grad * 0"},
+    tags=("depends_on_dtype", "casts_out"),
     out="out",
     shape="broadcast(self, other)",
 )
@@ -220,7 +233,7 @@ op(
     "gcd(Tensor self, Tensor other) -> Tensor",
     doc="The greatest common divisor, at least 0.",
     native="gcd",
-    tags=("nondifferentiable",),
+    tags=("nondifferentiable", "casts_out"),
     out="out",
     shape="broadcast(self, other)",
 )
@@ -228,7 +241,7 @@ op(
     "lcm(Tensor self, Tensor other) -> Tensor",
     doc="The least common multiple, at least 0.",
     native="lcm",
-    tags=("nondifferentiable",),
+    tags=("nondifferentiable", "casts_out"),
     out="out",
     shape="broadcast(self, other)",
 )

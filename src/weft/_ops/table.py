@@ -33,9 +33,19 @@ TAGS = frozenset(
         "total",  # cannot raise, whatever the arguments of its types are
         "checks_dims",  # raises only where its dimensions do not fit the rank
         "bitwise",  # of masks gives a mask
+        "number_first",  # its function takes a number for its first tensor: add(2, x)
+        "two_numbers",  # and numbers alone: add(2, 3)
+        "depends_on_dtype",  # the same numbers in a wider dtype give another result
+        "no_masks",  # takes no bools, beside other numbers neither
+        "exact_number",  # its right operand is not rounded to 16 bits where it is one number
+        "converts_number",  # a number is cut off to an integer where the tensor holds integers
+        "exact_out",  # on elements, or a reduction: out= has the dtype of the result
+        "casts_out",  # of another kind: out= may have another dtype that holds the result
+        "distinct_out",  # out= shares no memory with its tensors
         "cheap",  # takes less time than to read and write its tensors
         "layer",  # its second and third arguments are a weight and a bias
         "convolution",
+        "by_channels",  # of images whose channels lie together gives such ones
         "fusible",  # a step of fusion groups, over all elements or the last dimension
         "fusible_rows",  # the same, over the last dimension only
         "spreads",  # gives its first argument in the sizes that it is told, repeated
@@ -150,6 +160,14 @@ class Row:
         """What autocast does to its tensors: "lower", "float32" or "widest"."""
         found = [tag.removeprefix("autocast_") for tag in self.tags if tag.startswith("autocast_")]
         return found[0] if found else None
+
+    @property
+    def exact_out(self) -> bool:
+        """Whether `out=` has the dtype of the result (for "truth": or uint8), not one that the
+        result is converted to."""
+        if self.kind in ("pointwise", "reduce"):
+            return "exact_out" in self.tags
+        return "casts_out" not in self.tags
 
     @property
     def writes(self) -> bool:

@@ -42,7 +42,7 @@ op(
     pointwise=lambda self: -self,
     dtypes=NUMBERS,
     grad={"self": "-grad"},
-    tags=("cheap",),
+    tags=("cheap", "exact_out"),
 )
 op(
     "positive(Tensor(a) self) -> Tensor(a)",
@@ -57,7 +57,7 @@ op(
     dtypes=NUMBERS,
     result="real",
     grad={"self": "grad * self.sgn()"},
-    tags=("cheap",),
+    tags=("cheap", "exact_out"),
 )
 op(
     "sign(Tensor self) -> Tensor",
@@ -66,6 +66,7 @@ op(
     dtypes=("bool", *_REAL),
     grad={"self": "zeros_like(grad)"},
     inplace_variants="m",
+    tags=("exact_out",),
 )
 
 
@@ -85,6 +86,7 @@ op(
     pointwise=lambda self: lang.sign(self),
     grad={"self": "_sgn_backward(grad, self, result)"},
     inplace_variants="m",
+    tags=("exact_out",),
 )
 backward_op(
     "_sgn_backward(Tensor grad, Tensor self, Tensor result) -> Tensor",
@@ -100,6 +102,7 @@ def _rounding(name: str, body: Callable[[Any], Any], doc: str) -> None:
         pointwise=lambda self: body(self),
         dtypes=_REAL,
         grad={"self": "zeros_like(grad)"},
+        tags=("exact_out",),
     )
 
 
@@ -124,6 +127,7 @@ op(
     dtypes=FLOATS,
     grad={"self": "zeros_like(grad)"},
     inplace_variants="fm",
+    tags=("exact_out",),
 )
 op(
     "frac(Tensor self) -> Tensor",
@@ -131,6 +135,7 @@ op(
     pointwise=lambda self: self - lang.trunc(self),
     dtypes=FLOATS,
     grad={"self": "grad"},
+    tags=("exact_out",),
 )
 
 # ---- powers ----
@@ -141,6 +146,7 @@ op(
     compose="self.pow(2)",
     grad={"self": "grad * (self.conj() * 2)"},
     out="out",
+    tags=("casts_out",),
 )
 op(
     "square_(Tensor(a!) self) -> Tensor(a!)",
@@ -240,6 +246,7 @@ op(
     doc="The complex conjugate.",
     pointwise=lambda self: lang.conj(self),
     grad={"self": "grad.conj()"},
+    tags=("exact_out",),
 )
 op(
     "conj(Tensor(a) self) -> Tensor(a)",

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from weft import _C, _exports
 from weft._C import Size, Tensor
 from weft._runtime import default_device, lazy, pickled_functions, torch_function
+from weft._tensor import storage_methods  # noqa: F401  (attaches them)
 from weft.storage import TypedStorage, UntypedStorage
 
 _F = TypeVar("_F", bound=Callable[..., Any])

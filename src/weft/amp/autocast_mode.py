@@ -203,9 +203,11 @@ class autocast:
             )
             enabled = False
         if enabled and self.fast_dtype not in (_C.bfloat16, _C.float16):
-            raise RuntimeError(
-                f"autocast: expected dtype bfloat16 or float16, got {self.fast_dtype}"
+            warnings.warn(
+                f"autocast: expected dtype bfloat16 or float16, got {self.fast_dtype}; stays off",
+                stacklevel=2,
             )
+            enabled = False
         self.enabled = enabled
         self._before: list[tuple[int, Any]] = []
 

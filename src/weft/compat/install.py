@@ -131,15 +131,22 @@ def _add_names(module: ModuleType, name: str) -> None:
     __getattr__.__torch_name__ = name  # type: ignore[attr-defined]
     __getattr__.__before__ = before  # type: ignore[attr-defined]
     vars(module)["__getattr__"] = __getattr__
+    for child in names.children(name):  # those that weft imported itself are its attributes
+        inner = vars(module).get(child)
+        if isinstance(inner, ModuleType) and inner.__name__ == f"{module.__name__}.{child}":
+            _add_names(inner, f"{name}.{child}")
 
 
 def _found(module: str, wanted: str, before: Callable[[str], Any] | None) -> Any:
     """What a name stands for beyond the variables of its module. LookupError: nothing."""
     if before is not None:
         try:
-            return before(wanted)
+            value = before(wanted)
         except AttributeError:
             pass
+        else:
+            if not (isinstance(value, ModuleType) and names.is_module(f"{module}.{wanted}")):
+                return value
     if wanted in names.names(module):
         owner, name = _owner(names.names(module)[wanted])
         if owner is not None:

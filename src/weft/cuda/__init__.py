@@ -33,12 +33,16 @@ __all__ = [
     "device",
     "device_count",
     "empty_cache",
+    "get_arch_list",
     "get_device_capability",
     "get_device_name",
     "get_device_properties",
     "get_rng_state",
     "get_rng_state_all",
     "graph",
+    "init",
+    "initial_seed",
+    "ipc_collect",
     "is_available",
     "is_bf16_supported",
     "is_current_stream_capturing",
@@ -54,6 +58,8 @@ __all__ = [
     "nvtx",
     "reset_max_memory_allocated",
     "reset_peak_memory_stats",
+    "seed",
+    "seed_all",
     "set_device",
     "set_rng_state",
     "set_rng_state_all",
@@ -84,7 +90,10 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
 
 
 def _needs_device(name: str) -> NoReturn:
-    raise AssertionError(f"cuda.{name}: expected a GPU, got a build for the CPU alone")
+    raise AssertionError(
+        f"cuda.{name}: expected a GPU, got a build for the CPU alone; "
+        "Torch not compiled with CUDA enabled"  # the words that programs match
+    )
 
 
 # Without a device there is no memory in use, nothing cached, and no generator to seed. -----------
@@ -135,6 +144,19 @@ def manual_seed_all(seed: int) -> None:
     """Nothing to do: no device has a generator."""
 
 
+def seed() -> None:
+    """Nothing to do: no device has a generator."""
+
+
+def seed_all() -> None:
+    """Nothing to do: no device has a generator."""
+
+
+def get_arch_list() -> list[str]:
+    """No architectures."""
+    return []
+
+
 def get_rng_state_all() -> list[Any]:
     """The states of no generators."""
     return []
@@ -154,6 +176,21 @@ def is_current_stream_capturing() -> bool:
 
 
 # What needs a device raises. ----------------------------------------------------------------------
+
+
+def init() -> None:
+    """Raises AssertionError."""
+    _needs_device("init")
+
+
+def ipc_collect() -> None:
+    """Raises AssertionError."""
+    _needs_device("ipc_collect")
+
+
+def initial_seed() -> int:
+    """Raises AssertionError."""
+    _needs_device("initial_seed")
 
 
 def synchronize(device: Any = None) -> None:

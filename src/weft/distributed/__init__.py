@@ -70,6 +70,7 @@ if TYPE_CHECKING:
         is_xccl_available,
         new_group,
         new_subgroups,
+        new_subgroups_by_enumeration,
     )
     from weft.distributed.objects import (
         all_gather_object,
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
     from weft.distributed.point_to_point import P2POp, batch_isend_irecv, irecv, isend, recv, send
     from weft.distributed.reductions import ReduceOp
     from weft.distributed.work import Work
+    from weft.nn.parallel.reducer import GradBucket
 
 __all__ = [
     "Backend",
@@ -90,6 +92,7 @@ __all__ = [
     "DistError",
     "DistNetworkError",
     "DistStoreError",
+    "GradBucket",
     "GroupMember",
     "HashStore",
     "P2POp",
@@ -140,6 +143,7 @@ __all__ = [
     "monitored_barrier",
     "new_group",
     "new_subgroups",
+    "new_subgroups_by_enumeration",
     "nn",
     "optim",
     "recv",
@@ -164,7 +168,8 @@ _NAMES_OF_MODULES = {
     "destroy_process_group get_backend get_global_rank get_group_rank get_node_local_rank "
     "get_process_group_ranks get_rank get_world_size group init_process_group is_available "
     "is_backend_available is_gloo_available is_initialized is_mpi_available is_nccl_available "
-    "is_torchelastic_launched is_ucc_available is_xccl_available new_group new_subgroups",
+    "is_torchelastic_launched is_ucc_available is_xccl_available new_group new_subgroups "
+    "new_subgroups_by_enumeration",
     "objects": "all_gather_object broadcast_object_list gather_object recv_object_list "
     "scatter_object_list send_object_list",
     "point_to_point": "P2POp batch_isend_irecv irecv isend recv send",
@@ -177,6 +182,7 @@ _MODULE_OF = {name: f"weft.distributed.{name}" for name in _FOLDERS} | {
     for module, names in _NAMES_OF_MODULES.items()
     for name in names.split()
 }
+_MODULE_OF["GradBucket"] = "weft.nn.parallel.reducer"
 
 
 def __getattr__(name: str) -> Any:

@@ -2,8 +2,9 @@
 
 All processes of a group call the same ones in the same order. `async_op` gives a Work to wait for,
 and the tensors may not be touched before. `dst` and `src` are ranks in the world, `group_dst` and
-`group_src` ranks in the group. ValueError where this process is no member or a rank is none;
-RuntimeError for tensors of other sizes or dtypes; DistBackendError where another process is lost.
+`group_src` ranks in the group. A process that is no member does nothing, but for a warning.
+ValueError for a rank that is none, a list that is missing and tensors of other dtypes; RuntimeError
+for tensors of other sizes; DistBackendError where another process is lost.
 
 >>> import weft.distributed as dist
 >>> dist.init_process_group(world_size=1, rank=0)
@@ -20,7 +21,7 @@ from datetime import timedelta
 from typing import Any
 
 from weft._C import Tensor
-from weft.distributed.groups import ProcessGroup, member, rank_in
+from weft.distributed.groups import ProcessGroup, by_members, member, rank_in
 from weft.distributed.operations import Operation, described, listed, same_elements, tensors_of
 from weft.distributed.reductions import ReduceOp, check_reduction
 from weft.distributed.work import Work
@@ -50,6 +51,7 @@ def _rooted(
     return found, rank_in(what, found, rank, group_rank)
 
 
+@by_members
 def all_reduce(
     tensor: Tensor, op: ReduceOp = _SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
@@ -59,10 +61,11 @@ def all_reduce(
         *("all_reduce", [tensor], [], lambda channel, to, _: channel.all_reduce(to[0], op)),
         in_place=True,
         finish=mean(tensor),
-        like=f"{described(tensor)}, {op.name}",
+        like=lambda: f"{described(tensor)}, {op.name}",
     ).run(found, async_op)
 
 
+@by_members
 def all_reduce_coalesced(
     tensors: Sequence[Tensor], op: ReduceOp = _SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
@@ -75,6 +78,7 @@ def all_reduce_coalesced(
     return last if async_op else None
 
 
+@by_members
 def reduce(
     tensor: Tensor,
     dst: int | None = None,
@@ -90,10 +94,11 @@ def reduce(
         *("reduce", [tensor], [], lambda channel, to, _: channel.reduce(to[0], op, root)),
         in_place=True,
         finish=mean(tensor) if found.rank() == root else None,
-        like=f"{described(tensor)}, {op.name}, to {root}",
+        like=lambda: f"{described(tensor)}, {op.name}, to {root}",
     ).run(found, async_op)
 
 
+@by_members
 def broadcast(
     tensor: Tensor,
     src: int | None = None,
@@ -106,10 +111,11 @@ def broadcast(
     return Operation(
         *("broadcast", [tensor], [], lambda channel, to, _: channel.broadcast(to[0], root)),
         in_place=True,
-        like=f"{described(tensor)}, from {root}",
+        like=lambda: f"{described(tensor)}, from {root}",
     ).run(found, async_op)
 
 
+@by_members
 def all_gather(
     tensor_list: list[Tensor], tensor: Tensor, group: Any = None, async_op: bool = False
 ) -> Work | None:
@@ -136,7 +142,7 @@ def _all_gather(
     return Operation(
         *(what, [together], [source], lambda channel, to, of: channel.all_gather(to[0], of[0])),
         finish=finish,
-        like=described(source),
+        like=lambda: described(source),
     ).run(group, async_op)
 
 
@@ -152,6 +158,7 @@ def joined(tensors: Sequence[Tensor]) -> Tensor | None:
     return first.detach().as_strided((sum(tensor.numel() for tensor in tensors),), (1,))
 
 
+@by_members
 def all_gather_into_tensor(
     output_tensor: Tensor, input_tensor: Tensor, group: Any = None, async_op: bool = False
 ) -> Work | None:
@@ -163,10 +170,11 @@ def all_gather_into_tensor(
     return Operation(
         *(what, [output_tensor], [input_tensor]),
         lambda channel, to, of: channel.all_gather(to[0], of[0]),
-        like=described(input_tensor),
+        like=lambda: described(input_tensor),
     ).run(found, async_op)
 
 
+@by_members
 def gather(
     tensor: Tensor,
     gather_list: list[Tensor] | None = None,
@@ -179,13 +187,18 @@ def gather(
     found, root = _rooted("gather", group, tensor, dst, group_dst)
     outputs: list[Tensor] = []
     if found.rank() == root:
-        outputs = listed("gather", "outputs", gather_list or [], found.size())
+        outputs = listed("gather", "outputs", gather_list, found.size())
         for output in outputs:
             same_elements("gather", output, tensor)
-    like = f"{described(tensor)}, to {root}"
-    return exchanged("gather", outputs, {root: tensor}, found, async_op, like)
+    elif gather_list:
+        raise ValueError(f"gather: expected outputs at rank {root} of the group alone")
+    return exchanged(
+        *("gather", outputs, {root: tensor}, found, async_op),
+        like=lambda: f"{described(tensor)}, to {root}",
+    )
 
 
+@by_members
 def scatter(
     tensor: Tensor,
     scatter_list: list[Tensor] | None = None,
@@ -198,11 +211,15 @@ def scatter(
     found, root = _rooted("scatter", group, tensor, src, group_src)
     sources: list[Tensor] = []
     if found.rank() == root:
-        sources = listed("scatter", "inputs", scatter_list or [], found.size())
+        sources = listed("scatter", "inputs", scatter_list, found.size())
         for source in sources:
             same_elements("scatter", tensor, source)
-    like = f"{described(tensor)}, from {root}"
-    return exchanged("scatter", {root: tensor}, sources, found, async_op, like)
+    elif scatter_list:
+        raise ValueError(f"scatter: expected inputs at rank {root} of the group alone")
+    return exchanged(
+        *("scatter", {root: tensor}, sources, found, async_op),
+        like=lambda: f"{described(tensor)}, from {root}",
+    )
 
 
 def exchanged(
@@ -211,7 +228,7 @@ def exchanged(
     sources: dict[int, Tensor] | list[Tensor],
     group: ProcessGroup,
     async_op: bool,
-    like: str,
+    like: Callable[[], str],
 ) -> Work | None:
     """Sends each source to the rank of its place, and receives each target from its rank."""
     ranks = [list(t) if isinstance(t, dict) else list(range(len(t))) for t in (targets, sources)]
@@ -220,15 +237,17 @@ def exchanged(
 
     def post(channel: Any, to: list[Tensor], of: list[Tensor]) -> list[Any]:
         pairs = [list(zip(*each)) for each in zip(ranks, (to, of))]
+        others = [[pair for pair in each if pair[0] != me] for each in pairs]
+        requests = channel.exchange(*others)
         own_target, own_source = (dict(each).get(me) for each in pairs)
         if own_target is not None and own_source is not None:
             own_target.copy_(own_source.view(own_target.shape))
-        others = [[pair for pair in each if pair[0] != me] for each in pairs]
-        return channel.exchange(*others)
+        return requests
 
     return Operation(what, to_, of_, post, like=like).run(group, async_op)
 
 
+@by_members
 def reduce_scatter(
     output: Tensor,
     input_list: list[Tensor],
@@ -249,6 +268,7 @@ def reduce_scatter(
     return _reduce_scatter("reduce_scatter", output, whole, op, found, async_op, counts)
 
 
+@by_members
 def reduce_scatter_tensor(
     output: Tensor, input: Tensor, op: ReduceOp = _SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
@@ -274,10 +294,11 @@ def _reduce_scatter(
         *(what, [output], [source]),
         lambda channel, to, of: channel.reduce_scatter(to[0], of[0], op, counts),
         finish=mean(output),
-        like=f"{described(source)}, {op.name}, {counts}",
+        like=lambda: f"{described(source)}, {op.name}, {counts}",
     ).run(group, async_op)
 
 
+@by_members
 def all_to_all(
     output_tensor_list: list[Tensor],
     input_tensor_list: list[Tensor],
@@ -296,9 +317,10 @@ def _all_to_all(
     what: str, outputs: list[Tensor], sources: list[Tensor], group: ProcessGroup, async_op: bool
 ) -> Work | None:
     same_elements(what, outputs[group.rank()], sources[group.rank()])
-    return exchanged(what, outputs, sources, group, async_op, f"{sources[0].dtype}")
+    return exchanged(what, outputs, sources, group, async_op, lambda: f"{sources[0].dtype}")
 
 
+@by_members
 def all_to_all_single(
     output: Tensor,
     input: Tensor,
@@ -329,6 +351,7 @@ def all_to_all_single(
     return _all_to_all(what, parts[0], parts[1], found, async_op)
 
 
+@by_members
 def barrier(
     group: Any = None,
     async_op: bool = False,
@@ -337,10 +360,14 @@ def barrier(
 ) -> Work | None:
     """Waits until all processes are here."""
     found = member("barrier", group)
-    operation = Operation("barrier", [], [], lambda channel, *_: channel.barrier(), like="")
-    return operation.run(found, async_op)
+    operation = Operation("barrier", [], [], lambda channel, *_: channel.barrier(), like=str)
+    work = operation.run(found, True)
+    if work is not None and not async_op:
+        work.wait(timeout)
+    return work if async_op else None
 
 
+@by_members
 def monitored_barrier(
     group: Any = None, timeout: timedelta | None = None, wait_all_ranks: bool = False
 ) -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
+import inspect
 import itertools
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
-from weft.distributed.launchers import HINT, launched, started
+from weft.distributed.launchers import HINT, Place, launched, started
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 default_pg_timeout = timedelta(minutes=30)
 
@@ -182,8 +187,8 @@ def init_process_group(
     `weft launch -n 4 program.py`, `mpiexec` and `srun` start processes. Without them the world is
     this process: world_size 1 and rank 0 say so, as arguments or as WORLD_SIZE and RANK of the
     environment, or the backend "mpi". backend: None, "mpi", "gloo" or "nccl"; MPI is what runs,
-    and "nccl" warns of that. timeout: how long operations wait for other processes, 30 minutes by
-    default.
+    and for the last two the first process warns of that. timeout: how long operations wait for
+    other processes, 30 minutes by default.
 
     ValueError for a second group, and for numbers that are missing or not the launcher's;
     RuntimeError for other backends, for more processes than one without MPI, and where mpi4py is
@@ -198,7 +203,7 @@ def init_process_group(
     if _State.world is not None:
         raise ValueError("init_process_group: expected no default group yet, got a second call")
     place = launched()
-    own = _own_backend("init_process_group", backend, place is not None)
+    own = _own_backend("init_process_group", backend, place)
     limit = default_pg_timeout if timeout is None else timeout
     if place is None:
         if own != Backend.MPI:
@@ -231,18 +236,20 @@ def _check_alone(rank: int, world_size: int) -> None:
         )
 
 
-def _own_backend(what: str, backend: str | None, has_mpi: bool = False) -> str:
-    """The backend for tensors on the CPU of "mpi", "gloo", "nccl", "cpu:gloo,cuda:nccl" or None."""
+def _own_backend(what: str, backend: str | None, place: Place | None = None) -> str:
+    """The backend for tensors on the CPU of "mpi", "gloo", "nccl", "cpu:gloo,cuda:nccl" or None.
+    Where another one runs the first process says so."""
     if backend is None:
-        return Backend.MPI if has_mpi else Backend.GLOO
+        return Backend.GLOO if place is None else Backend.MPI
     parts = [part.rpartition(":") for part in backend.lower().split(",")]
     names = [name for device, _, name in parts if device in ("", "cpu")]
-    for name in names:
-        if name in (Backend.MPI, Backend.GLOO):
+    for name in (Backend.MPI, Backend.GLOO, Backend.NCCL):
+        if name in names:
+            is_alone = place is None or place.size == 1
+            runs = (Backend.MPI, Backend.GLOO) if is_alone else (Backend.MPI,)
+            if name not in runs and (place is None or place.rank == 0):
+                warnings.warn(f"{what}: MPI and the CPU run in place of '{name}'", stacklevel=3)
             return name
-    if Backend.NCCL in names:
-        warnings.warn(f"{what}: MPI and the CPU run in place of 'nccl'", stacklevel=3)
-        return Backend.NCCL
     raise RuntimeError(f"{what}: expected the backend 'mpi', 'gloo' or 'nccl', got {backend!r}")
 
 
@@ -278,6 +285,27 @@ def member(what: str, group: Any = None) -> ProcessGroup:
     if found.channel is None and found.size() > 1:
         raise ValueError(f"{what}: expected a group that has not ended, got {found.group_name!r}")
     return found
+
+
+def by_members(function: Callable[P, T]) -> Callable[P, T]:
+    """An operation that does nothing, but for a warning, in a process that is no member of the
+    group: programs may call it in all."""
+    parameters = list(inspect.signature(function).parameters)
+    place = parameters.index("group")
+
+    @functools.wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> T:
+        group = args[place] if len(args) > place else kwargs.get("group")
+        if not _is_outside(group):
+            return function(*args, **kwargs)
+        warnings.warn(
+            f"{function.__name__}: expected a process of the group, got rank {get_rank()}, where "
+            "nothing is done",
+            stacklevel=2,
+        )
+        return None  # type: ignore[return-value]
+
+    return called
 
 
 def new_group(
@@ -333,6 +361,26 @@ def new_subgroups(
     starts = range(0, world.size(), size)
     groups = [new_group(list(world.ranks[at : at + size]), timeout, backend) for at in starts]
     return groups[world.rank() // size], groups
+
+
+def new_subgroups_by_enumeration(
+    ranks_per_subgroup_list: Sequence[Sequence[int]],
+    timeout: timedelta | None = None,
+    backend: str | None = None,
+    pg_options: Any = None,
+    group_desc: str | None = None,
+) -> tuple[Any, list[Any]]:
+    """A group for each list of ranks, of which none is in two: that of this process, None where no
+    list has it, and all. ValueError for a rank in two lists."""
+    every = [rank for ranks in ranks_per_subgroup_list for rank in ranks]
+    if not ranks_per_subgroup_list or len(set(every)) < len(every):
+        raise ValueError(
+            "new_subgroups_by_enumeration: expected lists of different ranks, got "
+            f"{list(map(list, ranks_per_subgroup_list))}"
+        )
+    groups = [new_group(list(ranks), timeout, backend) for ranks in ranks_per_subgroup_list]
+    own = [group for group in groups if not _is_outside(group)]
+    return (own[0] if own else None), groups
 
 
 def _is_outside(group: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import sys
@@ -79,6 +80,7 @@ def started(place: Place) -> Any:
     return transport
 
 
+@functools.cache
 def is_debugging() -> bool:
-    """Whether WEFT_DISTRIBUTED_DEBUG is set, to anything but 0."""
+    """Whether WEFT_DISTRIBUTED_DEBUG is set, to anything but 0, when the first asks."""
     return os.environ.get("WEFT_DISTRIBUTED_DEBUG", "0") not in ("", "0")

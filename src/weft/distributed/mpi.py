@@ -15,6 +15,7 @@ from mpi4py import MPI
 
 from weft import _C
 from weft._C import Tensor
+from weft.distributed.errors import DistBackendError
 from weft.distributed.neighbours import Neighbours, Process
 from weft.distributed.reductions import ReduceOp, reduce_into
 from weft.distributed.watch import Watch
@@ -66,7 +67,9 @@ def _operator(dtype: Any, op: ReduceOp) -> tuple[Any, Any]:
     """MPI's datatype and operator of a reduction: its own, or one that calls weft's kernels."""
     if dtype == _C.bool:
         return MPI.C_BOOL, _LOGICAL[op]
-    if dtype in _NUMBERS:
+    # MPI's own give each process another result where there is a NaN.
+    is_ordered = dtype.is_floating_point and op in (ReduceOp.MIN, ReduceOp.MAX)
+    if dtype in _NUMBERS and not is_ordered:
         return _NUMBERS[dtype], _OPERATORS[op]
     if (dtype, op) not in _own_operators:
 
@@ -77,19 +80,27 @@ def _operator(dtype: Any, op: ReduceOp) -> tuple[Any, Any]:
     return _BY_SIZE[dtype.itemsize], _own_operators[dtype, op]
 
 
-class Channel:
-    """A communicator of some processes. Tensors are contiguous; each method posts its operation
-    and gives the requests that are complete when it is done."""
+class _Part(MPI.Request):
+    """A message that is a part of a collective operation: MPI takes a shorter one, too."""
 
-    def __init__(self, comm: Any) -> None:
+    size = 0  # in bytes
+    sender = 0  # rank in the world
+
+
+class Channel:
+    """A communicator of some processes, `ranks` of the world. Tensors are contiguous; each method
+    posts its operation and gives the requests that are complete when it is done."""
+
+    def __init__(self, comm: Any, ranks: Sequence[int] | None = None) -> None:
         self._comm = comm
         self.rank: int = comm.Get_rank()
         self.size: int = comm.Get_size()
+        self._ranks = range(self.size) if ranks is None else ranks
 
     def part(self, ranks: Sequence[int], tag: int) -> Channel:
         """A communicator of these ranks, in this order. Only they call it."""
         members = self._comm.Get_group().Incl(list(ranks))
-        return Channel(self._comm.Create_group(members, tag))
+        return Channel(self._comm.Create_group(members, tag), ranks)
 
     def free(self) -> None:
         """Gives the communicator back. All members call it."""
@@ -163,8 +174,13 @@ class Channel:
         self, outputs: Sequence[tuple[int, Tensor]], sources: Sequence[tuple[int, Tensor]]
     ) -> list[Any]:
         """Receives each output from its rank, and sends each source to its rank."""
-        receives = [r for rank, t in outputs for r in self.receive(t, rank, _EXCHANGE)]
-        return receives + [r for rank, t in sources for r in self.send(t, rank, _EXCHANGE)]
+        requests: list[Any] = []
+        for rank, output in outputs:
+            for piece in _pieces(output):
+                part = _Part(self._comm.Irecv(_bytes_of(piece), rank, _EXCHANGE))
+                part.size, part.sender = piece.nbytes, self._ranks[rank]
+                requests.append(part)
+        return requests + [r for rank, t in sources for r in self.send(t, rank, _EXCHANGE)]
 
     def send(self, tensor: Tensor, rank: int, tag: int) -> list[Any]:
         """Sends a tensor."""
@@ -208,20 +224,37 @@ class Transport:
         self.watch = Watch(channel, Neighbours(channel.gathered(Process.own())))
 
     @staticmethod
-    def error_text(error: Exception) -> str | None:
-        """What MPI says of an error; None for errors of others."""
-        return error.Get_error_string() if isinstance(error, MPI.Exception) else None
+    def statuses(requests: Sequence[Any]) -> list[Any]:
+        """What test_all fills: how each request ended."""
+        return [MPI.Status() for _ in requests]
 
     @staticmethod
-    def test_all(requests: list[Any], sources: list[int] | None = None) -> bool:
+    def test_all(requests: list[Any], statuses: list[Any]) -> bool:
         """Whether all requests are complete. Lets MPI make progress, without the interpreter lock.
-        Fills `sources` with the ranks from which their messages came."""
-        statuses = None if sources is None else [MPI.Status() for _ in requests]
-        if not MPI.Request.Testall(requests, statuses):
-            return False
-        if sources is not None and statuses is not None:
-            sources.extend(status.Get_source() for status in statuses)
+        DistBackendError where MPI reports an error, and for a part that is too short."""
+        try:
+            if not MPI.Request.Testall(requests, statuses):
+                return False
+        except MPI.Exception as error:
+            raise DistBackendError(
+                f"expected MPI to end it, got {_text(error, statuses)}"
+            ) from error
+        for part, status in zip(requests, statuses):
+            # A count that MPI cannot say is negative; what is too long is an error of its own.
+            if isinstance(part, _Part) and 0 <= (got := status.Get_count(MPI.BYTE)) < part.size:
+                raise DistBackendError(
+                    f"expected {part.size} bytes of rank {part.sender}, got {got}"
+                )
         return True
+
+
+def _text(error: Any, statuses: Sequence[Any]) -> str:
+    """What MPI says of an error: the first that a request has of its own, or the error itself."""
+    own = [status.Get_error() for status in statuses]
+    found = [code for code in own if code not in (MPI.SUCCESS, MPI.ERR_PENDING)]
+    if error.Get_error_class() != MPI.ERR_IN_STATUS or not found:
+        return error.Get_error_string()
+    return MPI.Get_error_string(found[0])
 
 
 @functools.cache

@@ -12,7 +12,7 @@ from typing import Any
 from weft import _C
 from weft._C import Tensor
 from weft.distributed.collectives import all_gather_into_tensor, broadcast, exchanged
-from weft.distributed.groups import ProcessGroup, member, rank_in
+from weft.distributed.groups import ProcessGroup, by_members, member, rank_in
 from weft.distributed.point_to_point import recv, send
 
 
@@ -39,6 +39,7 @@ def _sizes(data: Tensor, group: ProcessGroup) -> list[int]:
     return sizes.tolist()
 
 
+@by_members
 def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> None:
     """Copies the object of each process into its place of object_list."""
     found = member("all_gather_object", group)
@@ -56,6 +57,7 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> No
         object_list[rank] = _unpickled(row[:size])
 
 
+@by_members
 def gather_object(
     obj: Any,
     object_gather_list: list[Any] | None = None,
@@ -75,10 +77,11 @@ def gather_object(
     data = _pickled(obj)
     sizes = _sizes(data, found)
     rows = _buffers(sizes if found.rank() == root else [])
-    exchanged("gather_object", rows, {root: data}, found, False, f"to {root}")
+    exchanged("gather_object", rows, {root: data}, found, False, lambda: f"to {root}")
     places[: len(rows)] = map(_unpickled, rows)
 
 
+@by_members
 def broadcast_object_list(
     object_list: list[Any],
     src: int | None = None,
@@ -101,6 +104,7 @@ def broadcast_object_list(
         object_list[:] = _unpickled(data)
 
 
+@by_members
 def scatter_object_list(
     scatter_object_output_list: list[Any],
     scatter_object_input_list: list[Any] | None = None,
@@ -123,12 +127,13 @@ def scatter_object_list(
     parts = [_pickled(each) for each in given] if found.rank() == root else []
     size = _number(0)
     lengths = [_number(part.numel()) for part in parts]
-    exchanged(what, {root: size}, lengths, found, False, f"from {root}")
+    exchanged(what, {root: size}, lengths, found, False, lambda: f"from {root}")
     (data,) = _buffers([int(size)])
-    exchanged(what, {root: data}, parts, found, False, f"from {root}")
+    exchanged(what, {root: data}, parts, found, False, lambda: f"from {root}")
     scatter_object_output_list[0] = _unpickled(data)
 
 
+@by_members
 def send_object_list(
     object_list: list[Any],
     dst: int | None = None,
@@ -143,6 +148,7 @@ def send_object_list(
     send(data, dst, group, group_dst=group_dst)
 
 
+@by_members
 def recv_object_list(
     object_list: list[Any],
     src: int | None = None,

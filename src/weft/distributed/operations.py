@@ -21,7 +21,7 @@ class Operation(NamedTuple):
     that are contiguous.
 
     post: gets the channel and both lists and gives MPI's requests. in_place: the targets are
-    sources too. finish: called at the end. like: what all processes have to agree on; None for
+    sources too. finish: called at the end. like: says what all processes have to agree on; None for
     what concerns some of them, the ranks of the world in `peers`.
     """
 
@@ -31,7 +31,7 @@ class Operation(NamedTuple):
     post: Callable[[Any, list[Tensor], list[Tensor]], list[Any]]
     in_place: bool = False
     finish: Callable[[], None] | None = None
-    like: str | None = None
+    like: Callable[[], str] | None = None
     peers: Sequence[int] | None = None
 
     def run(self, group: ProcessGroup, async_op: bool) -> Work | None:
@@ -53,7 +53,7 @@ class Operation(NamedTuple):
 
     def _posted(self, group: ProcessGroup) -> Work:
         if self.like is not None and is_debugging():
-            _compare(f"{self.what}({self.like})", self.what, group)
+            _compare(f"{self.what}({self.like()})", self.what, group)
         group.transport.watch.check(self.what)
         sources = [source.detach().contiguous() for source in self.sources]
         targets = [self._writable(target) for target in self.targets]
@@ -114,19 +114,24 @@ def tensors_of(what: str, *values: Any) -> None:
 
 
 def listed(what: str, name: str, tensors: Any, count: int) -> list[Tensor]:
-    """A list of as many tensors as there are processes; RuntimeError for any other."""
+    """A list of as many tensors as there are processes; RuntimeError for any other, ValueError for
+    None."""
+    plural = "process" if count == 1 else "processes"
+    if tensors is None:
+        raise ValueError(f"{what}: expected {name} for {count} {plural}, got None")
     found = list(tensors)
     if len(found) != count:
-        plural = "process" if count == 1 else "processes"
         raise RuntimeError(f"{what}: expected {name} for {count} {plural}, got {len(found)}")
     tensors_of(what, *found)
     return found
 
 
 def same_elements(what: str, target: Tensor, source: Tensor, parts: int = 1) -> None:
-    """RuntimeError unless the target has `parts` times the source's elements, of its dtype."""
+    """RuntimeError unless the target has `parts` times the source's elements, ValueError unless
+    they are of its dtype."""
     if target.numel() != source.numel() * parts or target.dtype != source.dtype:
-        raise RuntimeError(
+        kind = RuntimeError if target.dtype == source.dtype else ValueError
+        raise kind(
             f"{what}: expected an output of {source.numel() * parts} elements of {source.dtype}, "
             f"got {target.numel()} of {target.dtype}"
         )

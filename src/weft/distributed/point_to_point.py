@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft._C import Tensor
-from weft.distributed.groups import ProcessGroup, member, rank_in
+from weft.distributed.groups import ProcessGroup, by_members, member, rank_in
 from weft.distributed.operations import Operation, tensors_of
 from weft.distributed.work import Work
 
@@ -28,6 +28,7 @@ def _other(what: str, group: Any, rank: int | None, group_rank: int | None) -> A
     return found, other
 
 
+@by_members
 def send(
     tensor: Tensor,
     dst: int | None = None,
@@ -39,6 +40,7 @@ def send(
     _sent("send", tensor, dst, group, tag, group_dst, False)
 
 
+@by_members
 def isend(
     tensor: Tensor,
     dst: int | None = None,
@@ -61,6 +63,7 @@ def _sent(
     ).run(found, async_op)
 
 
+@by_members
 def recv(
     tensor: Tensor,
     src: int | None = None,
@@ -74,6 +77,7 @@ def recv(
     return work.source
 
 
+@by_members
 def irecv(
     tensor: Tensor,
     src: int | None = None,
@@ -118,7 +122,8 @@ def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Work]:
     """Starts several transfers; the Work of each. ValueError for an empty list."""
     if not p2p_op_list:
         raise ValueError("batch_isend_irecv: expected at least one P2POp, got none")
-    return [
+    works = [
         each.op(each.tensor, each.peer, each.group, each.tag, each.group_peer)
         for each in p2p_op_list
     ]
+    return [work for work in works if work is not None]  # None where this process is no member

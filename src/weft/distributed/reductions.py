@@ -14,7 +14,7 @@ class ReduceOp(Enum):
     """How values of several processes become one. Those of one process stay as they are.
 
     AVG is the sum divided by the number of processes; BAND, BOR and BXOR take integers and bools,
-    MIN and MAX no complex numbers.
+    MIN and MAX no complex numbers, and give NaN where any process has one.
     """
 
     SUM = 0
@@ -41,7 +41,7 @@ _INTO: dict[ReduceOp, Callable[[Tensor, Tensor], Any]] = {
 
 
 def reduce_into(target: Tensor, source: Tensor, op: ReduceOp) -> None:
-    """target = op(target, source), by weft's kernels: for dtypes that MPI does not know."""
+    """target = op(target, source), by weft's kernels: where MPI does not know the dtype or NaN."""
     with no_grad():
         _INTO[op](target, source)
 

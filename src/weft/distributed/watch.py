@@ -22,10 +22,10 @@ from typing import Any, NamedTuple
 
 from weft.distributed.errors import DistBackendError
 from weft.distributed.neighbours import Neighbours
+from weft.distributed.pace import Pace
 
 _GRACE = 5.0  # seconds before the timeout at which others are asked
 _LAST_MEETING = 3.0  # seconds for others to print their errors
-_SPIN = 0.001  # seconds without sleep: a sleep of none, too, may cost a turn of the scheduler
 _LOOK = 0.02  # seconds between two looks for messages
 _LAST_WORDS = 1.0  # seconds in which what a process sent before its end arrives
 
@@ -51,9 +51,11 @@ class Watch:
 
     def __init__(self, channel: Any, neighbours: Neighbours) -> None:
         self._channel, self._neighbours = channel, neighbours
+        # Where processes share a processor, the one that is waited for needs it.
+        self._spins = neighbours.count < (os.cpu_count() or 1)
         self._posted: list[Any] = []
-        self._answers: dict[int, Waiting] = {}
-        self._waiting: Waiting | None = None
+        self._answers: dict[int, tuple[float, list[Waiting]]] = {}  # by rank: when, and what
+        self._waiting: list[Waiting] = []  # of threads of this process
         self._lost_at = float("inf")  # when a neighbour was first seen to have ended
         self.fault: str | None = None
         self._print_error = sys.excepthook
@@ -64,32 +66,28 @@ class Watch:
         """Returns when is_done does. DistBackendError with the ranks that are missing at the
         timeout, or with what ended another rank."""
         self.check(waiting.what)
-        before, self._waiting = self._waiting, waiting
+        self._waiting.append(waiting)
         try:
             self._wait(is_done, waiting, timeout)
         finally:
-            self._waiting = before
+            self._waiting.remove(waiting)
 
     def _wait(self, is_done: Callable[[], bool], waiting: Waiting, timeout: float) -> None:
-        start = now = time.monotonic()
+        start = time.monotonic()
         look, ask = start + _LOOK, start + max(timeout - _GRACE, timeout * 0.75)
-        # Where processes share a processor, the one that is waited for needs it.
-        busy = start + (_SPIN if self._neighbours.count < (os.cpu_count() or 1) else 0.0)
-        self._lost_at = float("inf")
+        asked = float("inf")
+        pace = Pace(self._spins)
         while not is_done():
-            if now >= busy:
-                time.sleep(0 if now < start + 0.2 else 0.0005)
-            now = time.monotonic()
+            now = pace.rest()
             if now >= look:
-                self._look(now)
+                self._look(now, start)
                 self.check(waiting.what)
                 look = now + _LOOK
             if now >= ask:
-                self._answers.clear()
                 self._tell(_Kind.QUESTION, None, waiting.peers)
-                ask = float("inf")
+                ask, asked = float("inf"), now
             if now >= start + timeout:
-                self._tell_fault(self._blame(waiting, timeout))
+                self._tell_fault(self._blame(waiting, timeout, asked))
                 self.check(waiting.what)
 
     def check(self, what: str) -> None:
@@ -97,18 +95,18 @@ class Watch:
         if self.fault is not None:
             raise DistBackendError(f"{what}: {self.fault}")
 
-    def _look(self, now: float) -> None:
+    def _look(self, now: float, start: float) -> None:
         for rank, (kind, content) in self._channel.messages():
             if kind is _Kind.QUESTION:
-                self._tell(_Kind.ANSWER, self._waiting, [rank])
+                self._tell(_Kind.ANSWER, list(self._waiting), [rank])
             elif kind is _Kind.ANSWER:
-                self._answers[rank] = content
+                self._answers[rank] = (now, content)
             elif self.fault is None:
                 self.fault = content
         ended = self._neighbours.ended()
         if ended and self.fault is None:
             self._lost_at = min(self._lost_at, now)
-            if now >= self._lost_at + _LAST_WORDS:
+            if now >= max(self._lost_at, start) + _LAST_WORDS:
                 self._tell_fault(f"rank {', '.join(map(str, ended))} ended in the middle of it")
 
     def _tell(self, kind: _Kind, content: Any, ranks: Any) -> None:
@@ -119,13 +117,15 @@ class Watch:
         self.fault = text
         self._tell(_Kind.FAULT, text, range(self._channel.size))
 
-    def _blame(self, waiting: Waiting, timeout: float) -> str:
+    def _blame(self, waiting: Waiting, timeout: float, asked: float) -> str:
         others = [rank for rank in waiting.peers if rank != self._channel.rank]
-        silent = [rank for rank in others if rank not in self._answers]
+        answers = {rank: what for rank, (at, what) in self._answers.items() if at >= asked}
+        silent = [rank for rank in others if rank not in answers]
         elsewhere = [
-            f"rank {rank} waits in {theirs.what} (operation {theirs.number} of {theirs.group})"
-            for rank, theirs in sorted(self._answers.items())
-            if rank in others and theirs[:3] != waiting[:3]
+            f"rank {rank} waits in {each.what} (operation {each.number} of {each.group})"
+            for rank in others
+            if all(each[:3] != waiting[:3] for each in answers.get(rank, ()))
+            for each in answers.get(rank, ())
         ]
         if silent:
             got = f"no sign of rank {', '.join(map(str, silent))}"

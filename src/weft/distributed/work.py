@@ -16,6 +16,11 @@ from weft.futures import Future
 if TYPE_CHECKING:
     from weft.distributed.groups import ProcessGroup
 
+# The thread that polls takes little of a processor from the program that computes. A poll may move
+# no more than 8 KiB (weft.distributed.pace).
+_BURST = 8  # polls
+_REST = 0.0001  # seconds between bursts
+
 
 class Work:
     """An operation of a group. It ends in `wait`, or before that while other Python code runs.
@@ -40,7 +45,7 @@ class Work:
         self._error: Exception | None = None
         self._future: _FutureOfWork | None = None
         self._done = False
-        self._sources: list[int] = []
+        self._statuses = group.transport.statuses(self._requests) if self._requests else []
         number = group.count() if peers is None else -1
         ranks = tuple(group.ranks if peers is None else peers)
         self._waiting = Waiting(what, group.group_name, number, ranks)
@@ -58,42 +63,40 @@ class Work:
                 self._kept = self._finish = None
                 self._requests.clear()
                 self._done = True
+        except DistBackendError as error:
+            self._error = DistBackendError(f"{self._waiting.what}: {error}")
+            self._done = True
         except Exception as error:
             self._error, self._done = error, True
         finally:
             self._lock.release()
-        if self._done and self._future is not None:
-            self._settle(self._future)
+        if self._done:
+            progress.forget(self)
+            if self._future is not None:
+                self._settle(self._future)
         return self._done
 
     def _is_complete(self) -> bool:
-        return not self._requests or self._group.transport.test_all(
-            self._requests, self._sources if self._waiting.number < 0 else None
-        )
+        return not self._requests or self._group.transport.test_all(self._requests, self._statuses)
 
     @property
     def source(self) -> int:
         """The rank in the world that sent what was received."""
-        return self._group.ranks[self._sources[0]]
+        return self._group.ranks[self._statuses[0].Get_source()]
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         """True when the operation has ended.
 
-        DistBackendError where MPI reports an error, and after the timeout, by default the group's:
-        it names the ranks that are missing. A world with such an error is lost.
+        DistBackendError where MPI reports an error or another process sends another size, and after
+        the timeout, by default the group's: it names the ranks that are missing. A world with such
+        an error is lost.
         """
         limit = self._group.timeout if timeout is None else timeout
         if not self.poll():
             self._group.transport.watch.wait(self.poll, self._waiting, limit.total_seconds())
         if self._error is not None:
-            raise self._named(self._error) from self._error
+            raise self._error
         return True
-
-    def _named(self, error: Exception) -> Exception:
-        text = self._group.transport.error_text(error) if self._group.transport else None
-        if text is None:
-            return error
-        return DistBackendError(f"{self._waiting.what}: expected MPI to end it, got {text}")
 
     def is_completed(self) -> bool:
         """Whether the operation has ended."""
@@ -105,7 +108,7 @@ class Work:
 
     def exception(self) -> Exception | None:
         """The error with which it ended."""
-        return None if self._error is None else self._named(self._error)
+        return self._error
 
     def result(self) -> list[Any]:
         """The tensors that it fills."""
@@ -150,27 +153,35 @@ class Progress:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._works: list[Work] = []
+        self._works: set[Work] = set()  # changed by single calls, between which others may come
         self._thread: threading.Thread | None = None
 
     def add(self, work: Work) -> None:
         """Polls this operation too, until it has ended."""
         with self._changed:
-            # The thread may come late to those that the program waited for; they hold tensors.
-            self._works = [each for each in self._works if not each._done] + [work]
+            self._works.add(work)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, daemon=True)
                 self._thread.start()
                 atexit.register(self._stop, self._thread)
             self._changed.notify()
 
+    def forget(self, work: Work) -> None:
+        """Lets go of an operation that has ended, and so of its tensors, of whatever thread."""
+        self._works.discard(work)
+
     def _run(self) -> None:
         while self._thread is not None:
             with self._changed:
-                self._works = [work for work in self._works if not work.poll()]
                 if not self._works:
                     self._changed.wait(1.0)
-            time.sleep(0.0001)
+            for _ in range(_BURST):
+                self._poll()
+            time.sleep(_REST)
+
+    def _poll(self) -> None:
+        for work in list(self._works):
+            work.poll()
 
     def _stop(self, thread: threading.Thread) -> None:
         """Before MPI ends."""

@@ -7,7 +7,6 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
-from weft._functions import variates
 from weft._tensor.limits import finfo
 from weft.autograd.grad_mode import no_grad
 from weft.distributions import constraints
@@ -147,7 +146,7 @@ class Binomial(_Trials):
     def sample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         with no_grad():
-            return variates.binomial(self.total_count.expand(shape), self.probs.expand(shape))
+            return _C.binomial(self.total_count.expand(shape), self.probs.expand(shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)

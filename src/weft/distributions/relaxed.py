@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from weft import _C
 from weft._C import Tensor
@@ -10,7 +10,7 @@ from weft.distributions import constraints
 from weft.distributions.discrete import Categorical, Odds
 from weft.distributions.distribution import Distribution
 from weft.distributions.transformed import TransformedDistribution
-from weft.distributions.transforms import ExpTransform, SigmoidTransform
+from weft.distributions.transforms import ExpTransform, SigmoidTransform, Transform
 from weft.distributions.utils import broadcast_all, clamp_probs
 from weft.nn import functional as F
 
@@ -49,20 +49,14 @@ class LogitRelaxedBernoulli(Odds):
 
 
 class _Relaxed(TransformedDistribution):
-    """What the relaxations have of their base."""
+    """A relaxation of values that are near 0 or 1, and what it has of their distribution."""
 
+    _base: ClassVar[Any]
+    _step: ClassVar[type[Transform]]
     has_rsample = True
     temperature = property(lambda self: self.base_dist.temperature, doc="0 is discrete.")
     logits = property(lambda self: self.base_dist.logits, doc="Logits.")
     probs = property(lambda self: self.base_dist.probs, doc="Probabilities.")
-
-
-class RelaxedBernoulli(_Relaxed):
-    """Bernoulli with values between 0 and 1, which it reaches as the temperature falls to 0
-    (Maddison, Mnih, Teh, 2017)."""
-
-    arg_constraints = Odds.arg_constraints
-    support = constraints.unit_interval
 
     def __init__(
         self,
@@ -71,8 +65,17 @@ class RelaxedBernoulli(_Relaxed):
         logits: Any = None,
         validate_args: bool | None = None,
     ) -> None:
-        base = LogitRelaxedBernoulli(temperature, probs, logits, validate_args=validate_args)
-        super().__init__(base, SigmoidTransform(), validate_args=validate_args)
+        base = self._base(temperature, probs, logits, validate_args=validate_args)
+        super().__init__(base, self._step(), validate_args=validate_args)
+
+
+class RelaxedBernoulli(_Relaxed):
+    """Bernoulli with values between 0 and 1, which it reaches as the temperature falls to 0
+    (Maddison, Mnih, Teh, 2017)."""
+
+    arg_constraints = Odds.arg_constraints
+    support = constraints.unit_interval
+    _base, _step = LogitRelaxedBernoulli, SigmoidTransform
 
 
 class ExpRelaxedCategorical(Distribution):
@@ -124,13 +127,4 @@ class RelaxedOneHotCategorical(_Relaxed):
 
     arg_constraints = Categorical.arg_constraints
     support = constraints.simplex
-
-    def __init__(
-        self,
-        temperature: Any,
-        probs: Any = None,
-        logits: Any = None,
-        validate_args: bool | None = None,
-    ) -> None:
-        base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
-        super().__init__(base, ExpTransform(), validate_args=validate_args)
+    _base, _step = ExpRelaxedCategorical, ExpTransform

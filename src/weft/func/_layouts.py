@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from weft import _C
 from weft.func._operators import Operator
 from weft.func._rules import (
+    BY_KIND,
     Unbatchable,
     along,
     expanded,
@@ -102,24 +104,14 @@ def _as_strided(level: Level, op: Operator, given: Sequence[Any]) -> Any:
 
 
 @rule(
-    *(
-        "split.Tensor",
-        "split.sizes",
-        "split_with_sizes",
-        "chunk",
-        "unbind",
-        "tensor_split.sections",
-    ),
-    *("tensor_split.indices", "flip", "sort", "topk", "cumsum", "cumprod", "cummax", "cummin"),
-    *("logcumsumexp", "median.dim", "nanmedian.dim", "kthvalue", "mode", "gather", "diff"),
-    *("flatten.using_ints", "diag_embed", "repeat_interleave.self_int"),
-    *("_fft", "_fft_half", "_fft_real", "scatter", "scatter_add", "scatter_reduce.two"),
-    *("take_along_dim", "roll"),
+    *("tensor_split.indices", "repeat_interleave.self_int", "gather", "scatter", "scatter_add"),
+    *("scatter_reduce.two", "take_along_dim", "diff"),
 )
-def _along(level: Level, op: Operator, given: Sequence[Any]) -> Any:
+def along_all(level: Level, op: Operator, given: Sequence[Any]) -> Any:
+    """Along the dimensions that were given; over all of them there is no rule."""
     for argument, value in zip(op.arguments, given):
         if argument.is_dimension and argument.value(value) in (None, []):
-            raise Unbatchable  # over all of them
+            raise Unbatchable
     return along(level, op, given)
 
 
@@ -148,10 +140,8 @@ def _copy(level: Level, op: Operator, given: Sequence[Any]) -> Any:
 
 
 @rule(
-    *("zeros_like", "ones_like", "empty_like", "full_like", "view_as_real", "view_as_complex"),
-    *("alias", "detach", "imag", "_conj", "digamma", "polygamma", "erfinv", "i0", "special_i1"),
-    *("special_i0e", "special_i1e", "special_erfcx", "special_log_ndtr", "special_ndtri"),
-    *("_special_bessel", "frexp", "isin.Tensor_Scalar", "zero_", "fill_.Scalar", "alias_copy"),
+    *("view_as_real", "view_as_complex", "alias", "alias_copy", "detach", "imag", "zero_"),
+    *("fill_.Scalar", "isin.Tensor_Scalar"),
 )
 def leading(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     """As for one: more dimensions in front make no difference."""
@@ -161,29 +151,14 @@ def leading(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     return finish(level, op, given, result)
 
 
-@rule(
-    *("tril", "triu", "linalg_inv_ex", "linalg_det", "linalg_slogdet", "linalg_eigh"),
-    *(
-        "linalg_qr",
-        "linalg_svd",
-        "svd",
-        "matrix_power",
-        "logdet",
-        "_cholesky",
-        "linalg_cholesky_ex",
-        "linalg_eig",
-        "_lu_factor",
-        "_ldl_factor",
-        "geqrf",
-    ),
-)
-def _matrices(level: Level, op: Operator, given: Sequence[Any]) -> Any:
+@rule("tril", "triu", "svd", "matrix_power", "logdet", "linalg_cholesky_ex")
+def matrices(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     if rank_of(given) < 2:
         raise Unbatchable
     return leading(level, op, given)
 
 
-rule("copy_", "nextafter", "gcd", "lcm", "special_zeta", "_special_polynomial")(pointwise)
+rule("copy_")(pointwise)
 
 
 @rule("fill_.Tensor")
@@ -205,3 +180,27 @@ def _new(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     with level.outside():
         sizes = [level.size, *_plain(given[1])]
         return level.wrap(op.call([level.expanded(given[0]), sizes, *given[2:]]))
+
+
+# Rows that are written by hand, by their formulas of sizes ----------------------------------------
+
+
+def _native(level: Level, op: Operator, given: Sequence[Any]) -> Any:
+    """Of several tensors only where they broadcast. Otherwise the formula names the one tensor, or
+    its leading dimensions, where more of these make no difference."""
+    shape, tags = (op.row.shape, op.row.tags) if op.row is not None else ("", frozenset())
+    if re.fullmatch(r"broadcast\([\w, ]*\)", shape):
+        return pointwise(level, op, given)
+    names = [each.name for each in op.arguments if each.type.startswith("Tensor")]
+    if op.in_place or len(names) != 1 or not shape:
+        raise Unbatchable
+    if any(each.is_dimension for each in op.arguments) and "backward" not in tags:
+        return along_all(level, op, given)
+    if shape == names[0]:
+        return leading(level, op, given)
+    if f"{names[0]}[:-" in shape:
+        return matrices(level, op, given)
+    raise Unbatchable
+
+
+BY_KIND["native"] = _native

@@ -217,6 +217,16 @@ def _recurrent_layer(level: Level, op: Operator, given: Sequence[Any]) -> Any:
         return tuple(level.wrap(each) for each in (output, *last))
 
 
+@rule("_attention")
+def _attention(level: Level, op: Operator, given: Sequence[Any]) -> Any:
+    """Samples are one more of the dimensions in front."""
+    tensors = [each for each in given[:4] if each is not None]
+    rank = max(each.dim() for each in tensors)
+    with level.outside():
+        made = [None if each is None else _factor(level, each, rank, -2) for each in given[:4]]
+        return level.wrap(op.call([*made, *given[4:]]))
+
+
 @rule("nll_loss")
 def _nll_loss(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     """The losses of all rows, and for each sample their sum or mean."""

@@ -45,7 +45,7 @@ def rule_of(op: Operator) -> Rule:
         return found
     if op.kind == "compose" and op.row is not None and op.row.body and not op.in_place:
         return composed
-    return _BY_KIND.get(op.kind, _none)
+    return BY_KIND.get(op.kind, _none)
 
 
 def _none(level: Level, op: Operator, given: Sequence[Any]) -> Any:
@@ -91,10 +91,10 @@ def pointwise(level: Level, op: Operator, given: Sequence[Any]) -> Any:
             _dtype(tensors, each, masks) if isinstance(each, Tensor) else None for each in given
         ]
         items = [
-            _aligned(each, whole, rank, _computed_in(op, dtype))
+            _aligned(each, _rounded(op, i, whole, dtype), rank, _computed_in(op, dtype))
             if isinstance(each, Tensor)
             else each
-            for each, whole, dtype in zip(given, samples, dtypes)
+            for i, (each, whole, dtype) in enumerate(zip(given, samples, dtypes))
         ]
         result = op.call(items)
         rounded = next((dtype for dtype in dtypes if dtype in _SHORT), None)
@@ -103,16 +103,20 @@ def pointwise(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     return finish(level, op, given, result)
 
 
-# Kernels compute these in float32. A number beside them is not rounded first: a comparison tells.
+# Kernels compute these in float32.
 _SHORT = (_C.float16, _C.bfloat16)
+
+
+def _rounded(op: Operator, place: int, samples: Tensor | None, dtype: Any) -> Tensor | None:
+    """Numbers beside 16-bit floats are rounded first, but for right operands that are not."""
+    exact = op.row is not None and "exact_number" in op.row.tags and place == 1
+    return samples if samples is None or dtype not in _SHORT or exact else _aten.to(samples, dtype)
 
 
 def _computed_in(op: Operator, dtype: Any) -> Any:
     """The dtype in which samples enter that count as `dtype`."""
-    return _C.float32 if dtype in _SHORT and op.name not in _STEPPING else dtype
-
-
-_STEPPING = ("nextafter", "nextafter_")  # what is next depends on the dtype
+    of_dtype = op.row is not None and "depends_on_dtype" in op.row.tags
+    return _C.float32 if dtype in _SHORT and not of_dtype else dtype
 
 
 def _aligned(tensor: Tensor, samples: Tensor | None, rank: int, dtype: Any) -> Tensor:
@@ -257,7 +261,7 @@ def rows(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     return along(level, op, given)
 
 
-_BY_KIND: dict[str, Rule] = {
+BY_KIND: dict[str, Rule] = {
     "pointwise": pointwise,
     "reduce": reduced,
     "rowwise": rows,

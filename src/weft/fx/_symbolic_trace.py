@@ -109,6 +109,7 @@ def _recording(function: Callable[..., Any]) -> Callable[..., Any]:
         made.node.meta["is_wrapped"] = True
         return made
 
+    call._weft_recorded = function  # type: ignore[attr-defined]
     return call
 
 

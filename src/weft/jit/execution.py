@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -48,10 +49,11 @@ def class_of(type: ty.ClassType) -> Any:
     with LOCK:
         if type.runtime is None:
             within = _classes_within(type)
-            for inner in within:
-                if inner.runtime is None:
-                    known = {each.name: each.runtime for each in within if each.runtime is not None}
-                    inner.runtime = codegen.compile_program([], [inner], known).class_(inner.name)
+            known = {each.name: each.runtime for each in within if each.runtime is not None}
+            made = [each for each in within if each.runtime is None]
+            program = codegen.compile_program([], made, known)
+            for each in made:
+                each.runtime = program.class_(each.name)
         return type.runtime
 
 
@@ -202,15 +204,29 @@ _LOOPS = frozenset({"prim::Loop", "prim::fork"})
 _CALLS = frozenset({"prim::CallFunction", "prim::CallMethod"})
 
 
+# Functions of the library loop over dimensions and layers, and call themselves once; those of the
+# prelude loop over any list. In archives the layers have PyTorch's names.
+_OWN = ("__torch__.weft.", "__torch__.torch.")
+_PRELUDE = "__torch__.weft.jit.frontend.library."
+_MANGLED = re.compile(r"\.___torch_mangle_\d+")
+
+
+def _is_own(name: str) -> bool:
+    """Whether a function is the library's, by its name."""
+    plain = _MANGLED.sub("", name)
+    return plain.startswith(_OWN) and not plain.startswith(_PRELUDE)
+
+
 def _may_repeat(function: Function, known: dict[int, bool] | None = None) -> bool:
     """Whether a call may run a node again and again."""
-    if function.graph.may_have(_LOOPS):
+    is_own = _is_own(function.name)
+    if function.graph.may_have(_LOOPS) and not is_own:
         return True
     if not function.graph.may_have(_CALLS):
         return False
     known = {} if known is None else known
     if id(function) not in known:
-        known[id(function)] = True  # should it call itself
+        known[id(function)] = not is_own  # should it call itself
         called = [callee(node) for node in function.graph.walk() if node.kind in _CALLS]
         known[id(function)] = any(each is None or _may_repeat(each, known) for each in called)
     return known[id(function)]

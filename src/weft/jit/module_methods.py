@@ -42,11 +42,31 @@ def compiled_method(info: ModuleInfo, name: str) -> Any:
 
 
 def compile_postponed(info: ModuleInfo) -> None:
-    """Compiles the methods that another process compiled, before all methods are looked at."""
+    """Compiles the methods that nobody has asked for yet, before all methods are looked at."""
     if info.postponed:
         with LOCK, from_outside(), _recorded(info):
             modules.compile_methods(info)
+            for name in _exported_to_archive(info):
+                compiled_method(info, name)
         info.postponed = False
+
+
+def _exported_to_archive(info: ModuleInfo) -> list[str]:
+    """The methods of a class of an archive that forward does not call."""
+    members = vars(info.python_class).items() if info.container == "any" else ()
+    hooks = [*info.pre_hooks, *info.hooks]
+    return [
+        name
+        for name, each in members
+        if inspect.isfunction(each) and name[:2] != "__" and each not in hooks
+        if name not in info.compiled
+    ]
+
+
+def compiled_methods(info: ModuleInfo) -> dict[str, Any]:
+    """The compiled methods by name, after those that nobody has asked for yet."""
+    compile_postponed(info)
+    return {name: each for name, each in info.compiled.items() if each.error is None}
 
 
 def _recorded(info: ModuleInfo) -> Any:

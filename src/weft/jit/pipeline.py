@@ -10,10 +10,12 @@ from typing import Any
 from weft.jit.ir import Function, Graph
 from weft.jit.ir.record import record
 from weft.jit.passes import (
+    channels_last,
     constant_pooling,
     constant_propagation,
     control_flow,
     conv_bn,
+    conv_sum,
     cse,
     dce,
     freezing,
@@ -82,6 +84,7 @@ PASSES: list[Pass] = [
     Pass(cse, 2),
     Pass(dce, 1),
     Pass(partial_unrolling, 2, repeats=False, works_on=_kinds("Loop")),
+    Pass(conv_sum, 2, repeats=False, works_on=frozenset(("aten::conv2d",))),
     Pass(fusion, 2, repeats=False),
     Pass(scheduling, 2, repeats=False),
     Pass(memory_planning, 2, repeats=False),
@@ -125,6 +128,7 @@ def freeze(
         optimize_graph(graph, 1, options, observer, finish=False)
     if numerics:
         conv_bn.run(graph)
+        channels_last.run(graph)
     optimize_graph(graph, 2, options, observer, finish)
     return function.with_graph(graph)
 

@@ -210,8 +210,8 @@ class _Planner:
             given = list(node.inputs) if _takes_over(node) else []
         else:
             given = [node.inputs[index] for index in node.attrs.get("reuses", ())]
-        dying = [value for value in given if value in self.live.dies[node]]
-        return [c for c in self.chains if c[-1] in dying and self._dies_in(c, node)]
+        last_used = [value for value in given if value in self.live.last_uses[node]]
+        return [c for c in self.chains if c[-1] in last_used and self._dies_in(c, node)]
 
     def _dies_in(self, chain: list[Value], node: Node) -> bool:
         return max(self._last_use(value, node) for value in chain) == self.places[node]

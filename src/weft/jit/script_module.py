@@ -27,7 +27,12 @@ from weft.jit.frontend.types.class_methods import compile_text_as_method
 from weft.jit.frontend.types.module_types import JitAttribute, ModuleInfo, module_info
 from weft.jit.ir import Function
 from weft.jit.ir import types as ty
-from weft.jit.module_methods import compiled_method, executable_method, forget_executables
+from weft.jit.module_methods import (
+    compile_postponed,
+    compiled_method,
+    executable_method,
+    forget_executables,
+)
 from weft.jit.script_class import is_plain, object_of
 from weft.jit.script_function import DEFAULT_NAMES
 from weft.nn.modules.module import INTERNAL, Module
@@ -332,9 +337,28 @@ def script_module(
     return _wrap(module, info, {})
 
 
+def loaded_module(module: Module, kept: Kept | None) -> RecursiveScriptModule:
+    """The compiled form of a module of an archive, whose methods are compiled when they are asked
+    for. Submodules behind interfaces must have theirs before any program is made."""
+    info = module_info(module, {})
+    _postpone(info)
+    if modules.has_interfaces(info):
+        compile_postponed(info)
+    elif kept is not None:
+        _keep(info, kept)
+    return _wrap(module, info, {})
+
+
+def _keep(info: ModuleInfo, kept: Kept) -> None:
+    """The programs of a module's methods will be kept."""
+    types = {each.type.name: each.type for each in modules.infos_below(info)}
+    kept.class_named = lambda name: class_of(types[name]) if name in types else None
+    info.kept = kept
+
+
 def _compile(info: ModuleInfo, kept: Kept | None) -> None:
     """Compiles the methods of a type, unless it has been done by another process."""
-    types = {each.name: each for each in modules.types_below(info)}
+    types = {each.type.name: each.type for each in modules.infos_below(info)}
     known = {info.type.name: " ".join(types)}
     if kept is not None:
         kept.class_named = lambda name: class_of(types[name]) if name in types else None
@@ -352,10 +376,8 @@ def _compile(info: ModuleInfo, kept: Kept | None) -> None:
 
 def _postpone(info: ModuleInfo) -> None:
     """Methods of a module and of its submodules are compiled when they are asked for."""
-    info.postponed = True
-    for child in info.children.values():
-        if not child.compiled:
-            _postpone(child)
+    for each in modules.infos_below(info):
+        each.postponed = not each.compiled
 
 
 def _wrap(module: Module, info: ModuleInfo, made: dict[int, Any]) -> RecursiveScriptModule:

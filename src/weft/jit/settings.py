@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from weft.jit.compiled_function import inlined
 from weft.jit.markers import is_tracing
+from weft.jit.module_methods import compiled_methods
 from weft.jit.script import script
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -71,7 +72,7 @@ def export_opnames(m: Any) -> list[str]:
     >>> export_opnames(weft.jit.script(lambda x: weft.relu(x) + 1))
     ['aten::add.Scalar', 'aten::relu']
     """
-    compiled = [m] if hasattr(m, "function") else list(m._jit_info.compiled.values())
+    compiled = [m] if hasattr(m, "function") else compiled_methods(m._jit_info).values()
     graphs = [inlined(each.function) for each in compiled if each.function is not None]
     nodes = [node for graph in graphs for node in graph.walk()]
     return sorted({node.kind for node in nodes if node.kind.startswith("aten::")})

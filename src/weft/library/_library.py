@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.library._operator import KEYS, OPERATORS, Operator, define, find, of
+from weft.library._overloads import forget
 
 Function = Callable[..., Any]
 _RESERVED = ("aten", "prim", "prims")
@@ -114,6 +115,7 @@ class Library:
             OPERATORS.get(qualname, {}).pop(overload, None)
             if not OPERATORS.get(qualname, True):
                 del OPERATORS[qualname]
+            forget(qualname)
         self._registered, self._made = [], []
         if self.kind == "DEF":
             _defined.discard(self.ns)

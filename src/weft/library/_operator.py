@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from weft import _C
@@ -288,6 +288,30 @@ def find(name: str) -> Operator | None:
     """The operator of a name "mylib::f" or "mylib::f.overload"; None where there is none."""
     qualname, _, overload = name.partition(".")
     return OPERATORS.get(qualname, {}).get("" if overload == "default" else overload)
+
+
+def define_host_operators(schemas: Mapping[str, str]) -> None:
+    """Makes operators of those that a library has registered by weft.h, by names and schemas."""
+    for name, text in schemas.items():
+        qualname = name.partition(".")[0]
+        operator = define(qualname, text.partition("::")[2])
+        operator.kernels["autograd"] = operator.kernels["every"] = _host_kernel(operator, name)
+
+
+def _host_kernel(operator: Operator, name: str) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return _C._call_host_operator(name, operator.schema.bind(args, kwargs))
+
+    return call
+
+
+def _for_compiled_file(name: str) -> Callable[..., Any] | None:
+    """What a compiled file calls that knows an operator's name; None where Python has it not."""
+    operator = find(name)
+    return operator.flat if operator is not None and operator.kernels else None
+
+
+_C._set_operator_finder(_for_compiled_file)
 
 
 def of(op: Any) -> Operator:

@@ -259,6 +259,19 @@ def namespace(name: str) -> Namespace:
     return _namespaces.setdefault(name, Namespace(name))
 
 
+def forget(qualname: str) -> None:
+    """Drops the object of an operator whose overloads have changed: the next use makes it anew."""
+    space, _, name = qualname.partition("::")
+    if space in _namespaces:
+        vars(_namespaces[space]).pop(name, None)
+
+
+def overload_of(operator: Operator) -> OpOverload:
+    """The object by which programs call an operator that a program defined."""
+    space, _, name = operator.qualname.partition("::")
+    return getattr(getattr(namespace(space), name), operator.schema.overload_name or "default")
+
+
 def _packet(space: str, name: str) -> OpOverloadPacket | None:
     qualname = f"{space}::{name}"
     if qualname in OPERATORS:

@@ -209,8 +209,8 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 
 def _above(input: Tensor, threshold: float, value: float) -> Tensor:
     if input.is_floating_point():
-        return _C.where(input <= threshold, value, input)
-    return _C.where(input <= int(threshold), int(value), input)
+        return input.masked_fill(input <= threshold, value)
+    return input.masked_fill(input <= int(threshold), value)
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
@@ -288,7 +288,7 @@ def rrelu(
     tensor([-2.,  2.])
     """
     if not lower <= upper:
-        raise ValueError(f"rrelu: expected lower <= upper, got {lower} and {upper}")
+        raise RuntimeError(f"rrelu: expected lower <= upper, got {lower} and {upper}")
     below = input.detach() <= 0
     if not training:
         slope = _C.full((), (lower + upper) / 2, dtype=input.dtype, device=input.device)

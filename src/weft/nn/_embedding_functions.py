@@ -54,7 +54,7 @@ def _rows(weight: Tensor, rows: Tensor, padding: int, by_freq: bool, sparse: boo
 def _padding(function: str, padding_idx: int | None, weight: Tensor) -> int:
     """The row of the padding; -1 where there is none."""
     if weight.dim() != 2:
-        raise ValueError(f"{function}: expected a 2-d weight, got shape {tuple(weight.shape)}")
+        raise RuntimeError(f"{function}: expected a 2-d weight, got shape {tuple(weight.shape)}")
     if padding_idx is None:
         return -1
     rows = weight.size(0)

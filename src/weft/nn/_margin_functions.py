@@ -412,7 +412,9 @@ def local_response_norm(
     n, c = input.shape[:2]
     squares = (input * input).reshape(n, c, -1)
     padded = _C.constant_pad_nd(squares, [0, 0, size // 2, (size - 1) // 2])
-    means = padded.unfold(1, size, 1).mean(-1).reshape(input.shape)
+    windows = padded.unfold(1, size, 1)
+    means = windows.mean(-1) if input.is_floating_point() else windows.sum(-1) // size
+    means = means.reshape(input.shape)
     return input / (means * alpha + k).pow(beta)
 
 

@@ -33,9 +33,11 @@ def group_norm(
             f"got {num_groups} groups for shape {tuple(input.shape)}"
         )
     each = input[:1].numel() // num_groups if input.size(0) else 0
-    groups = input.reshape(input.size(0), num_groups, each)
+    half = input.dtype in (_C.float16, _C.bfloat16)  # computed in float32, and rounded once
+    groups = (input.float() if half else input).reshape(input.size(0), num_groups, each)
     result = _C.layer_norm(groups, (groups.size(2),), None, None, eps).reshape(input.shape)
-    return _affine(result, weight, bias)
+    result = _affine(result, weight, bias)
+    return result.to(input.dtype) if half else result
 
 
 def instance_norm(
@@ -95,15 +97,16 @@ def _affine(result: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tenso
 
 
 _EPSILONS: tuple[tuple[_C.dtype, float], ...] = tuple(
-    (dtype, float(finfo(dtype).eps))
-    for dtype in (
-        _C.float32, _C.float64, _C.float16, _C.bfloat16, _C.complex64, _C.complex128,
+    (dtype, float(finfo(computing).eps))
+    for dtype, computing in (
+        (_C.float32, _C.float32), (_C.float64, _C.float64), (_C.float16, _C.float32),
+        (_C.bfloat16, _C.float32), (_C.complex64, _C.complex64), (_C.complex128, _C.complex128),
     )
 )  # fmt: skip
 
 
 def _epsilon(dtype: _C.dtype) -> float:
-    """finfo(dtype).eps, in words that weft.jit compiles."""
+    """finfo().eps of the dtype that rms_norm computes in, in words that weft.jit compiles."""
     for known, eps in _EPSILONS:
         if dtype == known:
             return eps
@@ -118,7 +121,7 @@ def rms_norm(
 ) -> Tensor:
     """input / sqrt(mean(input^2) + eps) over the last dimensions, times weight.
 
-    eps is the dtype's machine epsilon unless given.
+    eps is the machine epsilon unless given: the dtype's, of float16 and bfloat16 float32's.
 
     weight has the shape normalized_shape, the result that of `input`. Raises RuntimeError where
     `input` ends otherwise, TypeError for integers.

@@ -4,7 +4,7 @@ branch is taken, the loop unrolled."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from onnx import helper
 
@@ -63,15 +63,8 @@ class _If:
         first, second = self.sides
         refs = list(dict.fromkeys((*first.journal, *second.journal)))
         given = [self._merge(a, b) for a, b in zip(first.results, second.results)]
-        written = [
-            (
-                ref,
-                self._merge(
-                    first.journal.get(ref, ref.content), second.journal.get(ref, ref.content)
-                ),
-            )
-            for ref in refs
-        ]
+        contents = [[side.journal.get(ref, ref.content) for side in self.sides] for ref in refs]
+        written = [(ref, self._merge(*pair)) for ref, pair in zip(refs, contents)]
         outputs = self._node()
         for ref, build in written:
             ref.write(_bare(build(outputs)))
@@ -94,8 +87,7 @@ class _If:
         )
         made = [made] if count == 1 else list(made)
         for symbol, a, b in zip(made, self.sides[0].outputs, self.sides[1].outputs):
-            symbol.dtype, symbol.sizes = a.dtype, common(a.sizes, b.sizes)
-            symbol.is_number, symbol.is_sequence = a.is_number, a.is_sequence
+            symbol.takes(a, common(a.sizes, b.sizes))
         return made
 
     def _merge(self, a: Any, b: Any) -> Callable[[list[Symbol]], Any]:
@@ -124,9 +116,7 @@ class _If:
         self.g.blocks.append(side.written)
         copy = self.g.op("Identity", symbol)
         self.g.blocks.pop()
-        copy.dtype, copy.sizes, copy.is_number = symbol.dtype, symbol.sizes, symbol.is_number
-        copy.is_sequence = symbol.is_sequence
-        return copy
+        return copy.takes(symbol)
 
     def _symbols(self, a: Any, b: Any) -> list[Symbol]:
         """Both values as symbols of one dtype."""
@@ -264,9 +254,7 @@ class _Loop:
         return _Run(journal, written, trip, params, self.it.resolve(condition), ends)
 
     def _param(self, start: Symbol) -> Symbol:
-        made = Symbol(self.g, self.g.unique("carried"), start.dtype, start.sizes)
-        made.is_number, made.is_sequence = start.is_number, start.is_sequence
-        return made
+        return Symbol(self.g, self.g.unique("carried"), None, None).takes(start)
 
     def _relaxed(self, starts: list[Any], ends: list[Any]) -> bool:
         """Forgets sizes that change from trip to trip; True if there were any."""
@@ -302,31 +290,15 @@ class _Loop:
         allowed = Symbol(g, g.unique("condition"), weft.bool, ())
         params = [run.trip, allowed, *(run.params[i] for i in kept)]
         body = subgraph("body", run.written, params, [following, *(ends[i] for i in kept)])
-        bound = (
-            None
-            if not isinstance(trips, Symbol) and trips > 1 << 60
-            else scalar(g, trips, weft.int64)
-        )
-        first = scalar(g, condition, weft.bool)
-        made = (
-            g.op(
-                "Loop",
-                bound,
-                first,
-                *(starts[i] for i in kept),
-                outputs=max(len(kept), 1),
-                body=body,
-            )
-            if kept
-            else []
-        )
+        endless = not isinstance(trips, Symbol) and trips > 1 << 60
+        bound = None if endless else scalar(g, trips, weft.int64)
+        given = (bound, scalar(g, condition, weft.bool), *(starts[i] for i in kept))
+        made = g.op("Loop", *given, outputs=len(kept), body=body) if kept else ()
         outputs = [made] if isinstance(made, Symbol) else list(made)
         finals: list[Any] = [*values, *(ref.content for ref in refs)]
         for i, symbol in zip(kept, outputs):
             end = ends[i]
-            symbol.dtype, symbol.is_number = end.dtype, end.is_number
-            symbol.sizes, symbol.is_sequence = common(starts[i].sizes, end.sizes), end.is_sequence
-            finals[i] = symbol
+            finals[i] = symbol.takes(end, common(starts[i].sizes, end.sizes))
         for ref, final in zip(refs, finals[len(values) :]):
             ref.write(final)
         return [self.it.value(each) for each in finals[: len(values)]]
@@ -351,20 +323,20 @@ class _Loop:
                     f"Loop: expected to carry {start.dtype}, got {symbol.dtype} after a trip"
                 )
             symbol = self.g.cast(symbol, start.dtype)
-        copy = self.g.op("Identity", symbol)
-        copy.dtype, copy.sizes, copy.is_number = symbol.dtype, symbol.sizes, start.is_number
-        copy.is_sequence = symbol.is_sequence
+        copy = self.g.op("Identity", symbol).takes(symbol)
+        copy.is_number = start.is_number
         return copy
 
 
-class _Run:
+class _Run(NamedTuple):
     """One run of a loop's body on symbols."""
 
-    def __init__(
-        self, journal: Any, written: Any, trip: Any, params: Any, condition: Any, ends: Any
-    ):
-        self.journal, self.written, self.trip, self.params = journal, written, trip, params
-        self.condition, self.ends = condition, ends
+    journal: dict[Ref, Any]
+    written: Written
+    trip: Symbol
+    params: list[Any]
+    condition: Any
+    ends: list[Any]
 
 
 # Helpers ----------------------------------------------------------------------------------------
@@ -408,16 +380,15 @@ def list_dtype(it: Any, items: Any) -> Any:
     """The dtype of a list's items; None of an empty one."""
     if isinstance(items, Symbol):
         return items.dtype
-    held = [it.resolve(each) for each in items[:1]]
-    return it.g.cast(held[0], it.g.promote(held[0])).dtype if held else None
+    return it.g.promote(it.resolve(items[0])) if items else None
 
 
 def list_is_of_numbers(it: Any, items: Any) -> bool:
     """Whether a list holds Python numbers."""
     if isinstance(items, Symbol):
         return items.is_number
-    held = [it.resolve(each) for each in items[:1]]
-    return bool(held) and (not isinstance(held[0], Symbol) or held[0].is_number)
+    first = it.resolve(items[0]) if items else None
+    return bool(items) and (not isinstance(first, Symbol) or first.is_number)
 
 
 def _content(value: Any) -> Any:
@@ -425,18 +396,11 @@ def _content(value: Any) -> Any:
 
 
 def _bare(value: Any) -> Any:
-    return (
-        value.read()
-        if isinstance(value, Ref) and isinstance(value.content, (Symbol, list))
-        else value
-    )
+    is_plain = isinstance(value, Ref) and isinstance(value.content, (Symbol, list))
+    return value.read() if is_plain else value
 
 
 def _shown(value: Any) -> str:
-    return (
-        "None"
-        if value is None
-        else type(value).__name__
-        if not isinstance(value, Symbol)
-        else str(value)
-    )
+    if value is None or isinstance(value, Symbol):
+        return str(value)
+    return type(value).__name__

@@ -66,120 +66,69 @@ for _name, _kind in _WHOLE.items():
 
 
 mapping("trunc")(
-    lambda g, x: (
-        x
-        if not x.is_floating_point()
-        else g.op("Mul", g.op("Floor", g.op("Abs", x)), g.op("Sign", x))
-    )
+    lambda g, x: g.call("floor", g.op("Abs", x)) * g.op("Sign", x) if x.is_floating_point() else x
 )
-mapping("frac")(lambda g, x: g.op("Sub", x, g.call("trunc", x)))
+mapping("frac")(lambda g, x: x - g.call("trunc", x))
 
 
 @mapping("round.decimals")
 def _round_decimals(g: Any, x: Symbol, decimals: int) -> Any:
-    scale = like(g, x, 10.0 ** abs(decimals))
-    ops = ("Mul", "Div") if decimals >= 0 else ("Div", "Mul")
-    return g.op(ops[1], g.op("Round", g.op(ops[0], x, scale)), scale)
+    scale = 10.0 ** abs(decimals)
+    return g.op("Round", x * scale) / scale if decimals >= 0 else g.op("Round", x / scale) * scale
 
 
-def _scaled(name: str, kind: str, factor: float, before: bool) -> None:
-    """kind(x) * factor, or kind(x * factor)."""
+mapping("log2")(lambda g, x: g.call("log", x) * (1 / math.log(2)))
+mapping("log10")(lambda g, x: g.call("log", x) * (1 / math.log(10)))
+mapping("log1p")(lambda g, x: g.call("log", x + 1))
+mapping("exp2")(lambda g, x: g.call("exp", x * math.log(2)))
+mapping("expm1")(lambda g, x: g.call("exp", x) - 1)
+mapping("erfc")(lambda g, x: 1 - g.call("erf", x))
+mapping("rsqrt")(lambda g, x: g.op("Reciprocal", g.call("sqrt", x)))
+mapping("deg2rad")(lambda g, x: x * (math.pi / 180))
+mapping("rad2deg")(lambda g, x: x * (180 / math.pi))
 
+
+def _test(name: str, kind: str, **flags: int) -> None:
     @mapping(name)
     def run(g: Any, x: Symbol) -> Any:
-        (x,) = floating(g, x)
-        scale = like(g, x, factor)
-        return g.op(kind, g.op("Mul", x, scale)) if before else g.op("Mul", g.op(kind, x), scale)
+        return g.op(kind, floating(g, x)[0], **flags)
 
 
-for _name, _kind, _factor, _before in (
-    ("log2", "Log", 1 / math.log(2), False), ("log10", "Log", 1 / math.log(10), False),
-    ("exp2", "Exp", math.log(2), True), ("deg2rad", "Identity", math.pi / 180, False),
-    ("rad2deg", "Identity", 180 / math.pi, False),
-):  # fmt: skip
-    _scaled(_name, _kind, _factor, _before)
-
-
-@mapping("log1p")
-def _log1p(g: Any, x: Symbol) -> Any:
-    (x,) = floating(g, x)
-    return g.op("Log", g.op("Add", x, like(g, x, 1)))
-
-
-@mapping("expm1")
-def _expm1(g: Any, x: Symbol) -> Any:
-    (x,) = floating(g, x)
-    return g.op("Sub", g.op("Exp", x), like(g, x, 1))
-
-
-@mapping("erfc")
-def _erfc(g: Any, x: Symbol) -> Any:
-    (x,) = floating(g, x)
-    return g.op("Sub", like(g, x, 1), g.op("Erf", x))
-
-
-@mapping("rsqrt")
-def _rsqrt(g: Any, x: Symbol) -> Any:
-    (x,) = floating(g, x)
-    return g.op("Reciprocal", g.op("Sqrt", x))
-
-
-@mapping("isnan")
-def _isnan(g: Any, x: Symbol) -> Any:
-    return g.op("IsNaN", floating(g, x)[0])
-
-
-@mapping("isinf")
-def _isinf(g: Any, x: Symbol) -> Any:
-    return g.op("IsInf", floating(g, x)[0])
-
-
-@mapping("isposinf")
-def _isposinf(g: Any, x: Symbol) -> Any:
-    return g.op("IsInf", floating(g, x)[0], detect_negative=0)
-
-
-@mapping("isneginf")
-def _isneginf(g: Any, x: Symbol) -> Any:
-    return g.op("IsInf", floating(g, x)[0], detect_positive=0)
-
-
-mapping("isfinite")(lambda g, x: g.op("Not", g.op("Or", _isnan(g, x), _isinf(g, x))))
-mapping("signbit")(lambda g, x: g.op("Less", x, like(g, x, 0)))
+_test("isnan", "IsNaN")
+_test("isinf", "IsInf")
+_test("isposinf", "IsInf", detect_negative=0)
+_test("isneginf", "IsInf", detect_positive=0)
+mapping("isfinite")(lambda g, x: g.op("Not", g.op("Or", g.call("isnan", x), g.call("isinf", x))))
+mapping("signbit")(lambda g, x: g.call("lt", x, 0))
 
 
 @mapping("_nan_to_num")
 def _nan_to_num(g: Any, x: Symbol, nan: Any, posinf: Any, neginf: Any) -> Any:
-    made = g.op("Where", _isnan(g, x), like(g, x, nan), x)
-    made = g.op("Where", _isposinf(g, x), like(g, x, posinf), made)
-    return g.op("Where", _isneginf(g, x), like(g, x, neginf), made)
+    for test, value in (("isnan", nan), ("isposinf", posinf), ("isneginf", neginf)):
+        x = _where(g, g.call(test, x), value, x)
+    return x
 
 
 # Two and three ------------------------------------------------------------------------------------
 
 
-def _binary(name: str, kind: str, scaled: bool = False, reverse: bool = False) -> None:
+_OF_BOOLS = {"Add": "Or", "Mul": "And", "Max": "Or", "Min": "And"}
+
+
+def _binary(name: str, kind: str) -> None:
     @mapping(name)
     def run(g: Any, a: Any, b: Any, alpha: Any = 1) -> Any:
-        if scaled and alpha != 1:
-            b = b * alpha if not isinstance(b, Symbol) else g.call("mul.Scalar", b, alpha)
-            a = g.cast(a, g.promote(a, b)) if isinstance(a, Symbol) else a
-        x, y = common(g, b, a) if reverse else common(g, a, b)
-        if x.dtype == weft.bool and kind in ("Add", "Mul"):
-            return g.op("Or" if kind == "Add" else "And", x, y)
-        return g.op(kind, x, y)
+        x, y = common(g, a, b if alpha == 1 else b * alpha)
+        return g.op(_OF_BOOLS.get(kind, kind) if x.dtype == weft.bool else kind, x, y)
 
 
-_binary("add", "Add", scaled=True)
-_binary("sub", "Sub", scaled=True)
-_binary("mul", "Mul")
-
-
-mapping("rsub")(
-    lambda g, a, b, alpha=1: g.op(
-        "Sub", *common(g, b, a if alpha == 1 else g.call("mul.Scalar", a, alpha))
-    )
-)
+for _name, _kind in {
+    "add": "Add", "sub": "Sub", "mul": "Mul", "maximum": "Max", "minimum": "Min",
+    "clamp_min": "Max", "clamp_max": "Min", "fmax": "Max", "fmin": "Min", "max.other": "Max",
+    "min.other": "Min",
+}.items():  # fmt: skip
+    _binary(_name, _kind)
+mapping("rsub")(lambda g, a, b, alpha=1: g.call("sub", b, a, alpha))
 
 
 @mapping("div")
@@ -197,12 +146,10 @@ def _floor_divide(g: Any, a: Any, b: Any) -> Any:
     x, y = common(g, a, b)
     if x.is_floating_point():
         return g.op("Floor", g.op("Div", x, y))
-    return g.op("Div", g.op("Sub", x, g.op("Mod", x, y)), y)
+    return g.op("Div", x - g.op("Mod", x, y), y)
 
 
-@mapping("_div_trunc")
-def _div_trunc(g: Any, a: Any, b: Any) -> Any:
-    return _div(g, a, b, "trunc")
+mapping("_div_trunc")(lambda g, a, b: _div(g, a, b, "trunc"))
 
 
 @mapping("remainder")
@@ -210,7 +157,7 @@ def _remainder(g: Any, a: Any, b: Any) -> Any:
     x, y = common(g, a, b)
     if not x.is_floating_point():
         return g.op("Mod", x, y)
-    return g.op("Sub", x, g.op("Mul", g.op("Floor", g.op("Div", x, y)), y))
+    return x - g.op("Floor", x / y) * y
 
 
 mapping("fmod")(lambda g, a, b: g.op("Mod", *common(g, a, b), fmod=1))
@@ -229,60 +176,39 @@ def _pow(g: Any, a: Any, b: Any) -> Any:
 @mapping("atan2")
 def _atan2(g: Any, a: Any, b: Any) -> Any:
     y, x = floating(g, a, b)
-    plain = g.op("Atan", g.op("Div", y, x))
-    zero, half = like(g, x, 0), like(g, x, math.pi)
-    below = g.op("Where", g.op("Less", y, zero), g.op("Sub", plain, half), g.op("Add", plain, half))
-    found = g.op("Where", g.op("Less", x, zero), below, plain)
-    return g.op("Where", g.op("And", g.op("Equal", x, zero), g.op("Equal", y, zero)), zero, found)
+    plain = g.op("Atan", y / x)
+    turned = _where(g, g.call("lt", y, 0), plain - math.pi, plain + math.pi)
+    found = _where(g, g.call("lt", x, 0), turned, plain)
+    return _where(g, g.op("And", g.call("eq", x, 0), g.call("eq", y, 0)), 0, found)
 
 
-@mapping("hypot")
-def _hypot(g: Any, a: Any, b: Any) -> Any:
-    x, y = floating(g, a, b)
-    return g.op("Sqrt", g.op("Add", g.op("Mul", x, x), g.op("Mul", y, y)))
-
-
-@mapping("_squared_difference")
-def _squared_difference(g: Any, a: Symbol, b: Symbol) -> Any:
-    gap = g.op("Sub", *common(g, a, b))
-    return g.op("Mul", gap, gap)
+mapping("hypot")(lambda g, a, b: g.call("sqrt", a * a + b * b))
+mapping("_squared_difference")(lambda g, a, b: g.call("mul", *[a - b] * 2))
 
 
 @mapping("copysign")
 def _copysign(g: Any, a: Any, b: Any) -> Any:
     x, y = floating(g, a, b)
-    size = g.op("Abs", x)
-    below = g.op(
-        "Less", g.op("Where", g.call("eq.Scalar", y, 0), g.op("Reciprocal", y), y), like(g, y, 0)
-    )
-    return g.op("Where", below, g.op("Neg", size), size)
+    size, sign = g.op("Abs", x), _where(g, g.call("eq", y, 0), g.op("Reciprocal", y), y)
+    return _where(g, g.call("lt", sign, 0), -size, size)
 
 
 @mapping("heaviside")
 def _heaviside(g: Any, x: Symbol, values: Symbol) -> Any:
     x, values = common(g, x, values)
-    step = g.cast(g.op("Greater", x, like(g, x, 0)), x.dtype)
-    return g.op("Where", g.op("Equal", x, like(g, x, 0)), values, step)
+    return _where(g, g.call("eq", x, 0), values, g.cast(g.call("gt", x, 0), x.dtype))
 
 
 @mapping("sinc")
 def _sinc(g: Any, x: Symbol) -> Any:
-    (x,) = floating(g, x)
-    turned = g.op("Mul", x, like(g, x, math.pi))
-    return g.op(
-        "Where", g.call("eq.Scalar", x, 0), like(g, x, 1), g.op("Div", g.op("Sin", turned), turned)
-    )
+    turned = x * math.pi
+    return _where(g, g.call("eq", x, 0), 1, g.op("Sin", turned) / turned)
 
 
 mapping("float_power")(
     lambda g, a, b: g.op("Pow", g.cast(a, weft.float64), g.cast(b, weft.float64))
 )
-
-
-@mapping("_logit")
-def _logit(g: Any, x: Symbol) -> Any:
-    (x,) = floating(g, x)
-    return g.op("Log", g.op("Div", x, g.op("Sub", like(g, x, 1), x)))
+mapping("_logit")(lambda g, x: g.call("log", x / (1 - x)))
 
 
 @mapping("_scales")
@@ -293,78 +219,31 @@ def _scales(g: Any, a: Symbol, b: Symbol) -> bool:
 mapping("_scaled")(lambda g, a, b: g.op("Mul", a, g.op("Pow", like(g, a, 2), g.cast(b, a.dtype))))
 
 
-@mapping("_greatest")
-def _greatest(g: Any, dtype: Any) -> float:
-    return float(weft.finfo(dtype).max)
+mapping("_greatest")(lambda g, dtype: float(weft.finfo(dtype).max))
 
 
 @mapping("xlogy", "special_xlogy")
 def _xlogy(g: Any, a: Any, b: Any) -> Any:
     x, y = floating(g, a, b)
-    return g.op(
-        "Where", g.op("Equal", x, like(g, x, 0)), like(g, x, 0), g.op("Mul", x, g.op("Log", y))
-    )
+    return _where(g, g.call("eq", x, 0), 0, x * g.op("Log", y))
 
 
-@mapping("special_xlog1py")
-def _xlog1py(g: Any, a: Any, b: Any) -> Any:
-    x, y = floating(g, a, b)
-    return _xlogy(g, x, g.op("Add", y, like(g, y, 1)))
-
-
-@mapping("special_entr")
-def _entr(g: Any, x: Symbol) -> Any:
-    made = g.op("Neg", _xlogy(g, x, x))
-    return g.op("Where", g.call("lt.Scalar", x, 0), like(g, made, -math.inf), made)
-
-
-@mapping("logaddexp")
-def _logaddexp(g: Any, a: Any, b: Any) -> Any:
-    x, y = floating(g, a, b)
-    gap = g.op("Neg", g.op("Abs", g.op("Sub", x, y)))
-    return g.op("Add", g.op("Max", x, y), g.call("log1p", g.op("Exp", gap)))
-
-
-def _extremum(name: str, kind: str) -> None:
-    @mapping(name)
-    def run(g: Any, a: Any, b: Any) -> Any:
-        x, y = common(g, a, b)
-        if x.dtype == weft.bool:
-            return g.op("Or" if kind == "Max" else "And", x, y)
-        return g.op(kind, x, y)
-
-
-for _name, _kind in {
-    "maximum": "Max", "minimum": "Min", "clamp_min": "Max", "clamp_max": "Min", "fmax": "Max",
-    "fmin": "Min", "max.other": "Max", "min.other": "Min",
-}.items():  # fmt: skip
-    _extremum(_name, _kind)
-
-
-@mapping("clamp", "_clamp")
-def _clamp(g: Any, x: Symbol, low: Any = None, high: Any = None) -> Any:
-    dtype = g.promote(*(each for each in (x, low, high) if each is not None))
-    made = g.cast(x, dtype)
-    made = made if low is None else g.op("Max", made, g.cast(low, dtype))
-    return made if high is None else g.op("Min", made, g.cast(high, dtype))
-
-
-@mapping("lerp")
-def _lerp(g: Any, a: Symbol, b: Symbol, weight: Any) -> Any:
-    x, y, w = common(g, a, b, weight)
-    return g.op("Add", x, g.op("Mul", w, g.op("Sub", y, x)))
-
-
-mapping("addcmul")(
-    lambda g, x, a, b, value=1: g.call(
-        "add.Tensor", x, g.call("mul.Scalar", g.call("mul.Tensor", a, b), value), 1
-    )
+mapping("special_xlog1py")(lambda g, a, b: _xlogy(g, a, b + 1))
+mapping("special_entr")(lambda g, x: _where(g, g.call("lt", x, 0), -math.inf, -_xlogy(g, x, x)))
+mapping("logaddexp")(
+    lambda g, a, b: g.call("maximum", a, b) + g.call("log1p", g.call("exp", -g.call("abs", a - b)))
 )
-mapping("addcdiv")(
-    lambda g, x, a, b, value=1: g.call(
-        "add.Tensor", x, g.call("mul.Scalar", g.call("div.Tensor", a, b), value), 1
-    )
-)
+
+
+@mapping("_clamp", "hardtanh")
+def _clamp(g: Any, x: Symbol, low: Any = -1, high: Any = 1) -> Any:
+    x, low, high = common(g, x, low, high)
+    return g.op("Min", g.op("Max", x, low), high)
+
+
+mapping("lerp")(lambda g, a, b, weight: a + (b - a) * weight)
+mapping("addcmul")(lambda g, x, a, b, value=1: x + a * b * value)
+mapping("addcdiv")(lambda g, x, a, b, value=1: x + a / b * value)
 
 
 # Comparison and logic -----------------------------------------------------------------------------
@@ -439,50 +318,43 @@ def _none(g: Any, *args: Any) -> Any:
     raise ValueError("export: expected a program without gradients, got one that computes them")
 
 
-mapping("hardtanh")(lambda g, x, low=-1, high=1: _clamp(g, x, low, high))
 mapping("leaky_relu")(lambda g, x, slope=0.01: g.op("LeakyRelu", x, alpha=slope))
 
 
 @mapping("elu")
 def _elu(g: Any, x: Symbol, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1) -> Any:
-    if input_scale != 1:
-        grown = g.call("expm1", g.op("Mul", x, like(g, x, input_scale)))
-        small = g.op("Mul", grown, like(g, x, alpha))
-        made = g.op("Where", g.op("Greater", x, like(g, x, 0)), x, small)
-    else:
+    if input_scale == 1:
         made = g.op("Elu", x, alpha=alpha)
-    return made if scale == 1 else g.op("Mul", made, like(g, x, scale))
+    else:
+        made = _where(g, g.call("gt", x, 0), x, g.call("expm1", x * input_scale) * alpha)
+    return made if scale == 1 else made * scale
 
 
-mapping("silu")(lambda g, x: g.op("Mul", x, g.op("Sigmoid", x)))
+mapping("silu")(lambda g, x: x * g.op("Sigmoid", x))
 
 
 @mapping("_gelu_erf")
 def _gelu_erf(g: Any, x: Symbol) -> Any:
     if g.opset >= 20:
         return g.op("Gelu", x)
-    inner = g.op("Erf", g.op("Mul", x, like(g, x, math.sqrt(0.5))))
-    half = g.op("Mul", x, like(g, x, 0.5))
-    return g.op("Mul", half, g.op("Add", inner, like(g, x, 1)))
+    return x * 0.5 * (g.op("Erf", x * math.sqrt(0.5)) + 1)
 
 
 @mapping("_gelu_tanh")
 def _gelu_tanh(g: Any, x: Symbol) -> Any:
     if g.opset >= 20:
         return g.op("Gelu", x, approximate="tanh")
-    cube = g.op("Mul", g.op("Mul", x, g.op("Mul", x, x)), like(g, x, 0.044715))
-    inner = g.op("Tanh", g.op("Mul", g.op("Add", x, cube), like(g, x, math.sqrt(2 / math.pi))))
-    return g.op("Mul", g.op("Mul", x, like(g, x, 0.5)), g.op("Add", inner, like(g, x, 1)))
+    inner = g.op("Tanh", (x + x * x * x * 0.044715) * math.sqrt(2 / math.pi))
+    return x * 0.5 * (inner + 1)
 
 
 @mapping("softplus")
 def _softplus(g: Any, x: Symbol, beta: Any = 1, threshold: Any = 20) -> Any:
-    scale = like(g, x, beta)
-    made = g.op("Div", g.op("Softplus", g.op("Mul", x, scale)), scale)
-    return g.op("Where", g.op("Greater", g.op("Mul", x, scale), like(g, x, threshold)), x, made)
+    scaled = x * beta
+    return _where(g, g.call("gt", scaled, threshold), x, g.op("Softplus", scaled) / beta)
 
 
-mapping("log_sigmoid")(lambda g, x: g.op("Neg", g.op("Softplus", g.op("Neg", x))))
+mapping("log_sigmoid")(lambda g, x: -g.op("Softplus", -x))
 mapping("softmax.int")(lambda g, x, dim, dtype=None: _along("Softmax", g, x, dim, dtype))
 mapping("log_softmax.int")(lambda g, x, dim, dtype=None: _along("LogSoftmax", g, x, dim, dtype))
 
@@ -504,24 +376,15 @@ def _dropout(g: Any, x: Symbol, p: float, train: Any) -> Any:
 # dtypes -------------------------------------------------------------------------------------------
 
 
-@mapping("to.dtype", "to.device", "to.dtype_layout", "_to_copy", "type_as", "to.other")
-def _to(g: Any, x: Symbol, *args: Any) -> Any:
-    wanted = next((a for a in args if isinstance(a, weft.dtype)), None)
-    other = next((a for a in args if isinstance(a, Symbol)), None)
-    wanted = other.dtype if other is not None else wanted
-    return x if wanted is None else g.cast(x, wanted)
-
-
-@mapping("_value_as")
-def _value_as(g: Any, x: Symbol, dtype: Any) -> Any:
-    return g.cast(x, dtype)
+mapping("_to_copy")(lambda g, x, dtype=None, *rest: x if dtype is None else g.cast(x, dtype))
+mapping("_value_as")(lambda g, x, dtype: g.cast(x, dtype))
 
 
 @mapping("angle")
 def _angle(g: Any, x: Symbol) -> Any:
     (x,) = floating(g, x)
-    made = g.op("Where", g.call("lt.Scalar", x, 0), like(g, x, math.pi), like(g, x, 0))
-    return g.op("Where", _isnan(g, x), x, made)
+    made = _where(g, g.call("lt", x, 0), like(g, x, math.pi), 0)
+    return _where(g, g.call("isnan", x), x, made)
 
 
 mapping("isreal")(lambda g, x: g.call("ones_like", x, weft.bool))

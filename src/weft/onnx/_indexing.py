@@ -132,9 +132,7 @@ def _stacked(g: Any, indices: list[Symbol]) -> Symbol:
     wanted = max(each.rank for each in indices)
     same = len({each.sizes for each in indices}) == 1 and None not in (indices[0].sizes or ())
     if len(indices) > 1 and not same and len({each.name for each in indices}) > 1:
-        zero = indices[0]
-        for each in indices[1:]:
-            zero = g.op("Add", zero, each)
+        zero = sum(indices[1:], indices[0])
         shape = g.op("Shape", zero)
         indices = [g.op("Expand", each, shape) for each in indices]
         for each in indices:
@@ -150,18 +148,13 @@ def _index(g: Any, x: Symbol, indices: Any) -> Any:
     if len(held) == 1:
         return g.op("Gather", x, held[0], axis=dims[0])
     wanted = max(each.rank for each in held)
-    made = g.op("GatherND", front, _nonnegative(g, front, held))
+    made = g.op("GatherND", front, _stacked(g, held))
     together = dims == list(range(dims[0], dims[0] + len(dims)))
     if not together or dims[0] == 0:
         return made
     # Dimensions before the first indexed one stand in front of the result's.
     order = [wanted + d for d in range(dims[0])] + list(range(wanted))
     return g.call("permute", made, order + list(range(len(order), wanted + x.rank - len(dims))))
-
-
-def _nonnegative(g: Any, front: Symbol, held: list[Symbol]) -> Symbol:
-    """GatherND and ScatterND take indices from the end as they are."""
-    return _stacked(g, held)
 
 
 @mapping("index_put")
@@ -264,12 +257,6 @@ def _repeated(g: Any, repeats: Symbol, size: Any = None) -> Any:
     return _searchsorted(g, ends, g.op("Range", 0, g.cast(count, weft.int64), 1), right=True)
 
 
-@mapping("where")
-def _where(g: Any, condition: Symbol) -> Any:
-    found = g.op("NonZero", condition)
-    return [g.op("Gather", found, g.constant(i), axis=0) for i in range(condition.rank)]
-
-
 # Triangles ----------------------------------------------------------------------------------------
 
 
@@ -342,9 +329,8 @@ mapping("arange.start_step")(
 def _linspace(g: Any, start: Any, end: Any, steps: Any, dtype: Any = None, *rest: Any) -> Any:
     kept = dtype or weft.get_default_dtype()
     places = g.cast(_range(g, 0, steps, 1, None), kept)
-    width = g.op("Sub", g.cast(end, kept), g.cast(start, kept))
-    step = g.op("Div", width, g.cast(steps - 1, kept))
-    return g.op("Add", g.op("Mul", places, step), g.cast(start, kept))
+    start, end = g.cast(start, kept), g.cast(end, kept)
+    return places * ((end - start) / g.cast(steps - 1, kept)) + start
 
 
 @mapping("eye", "eye.m")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft._runtime.public import weft
-from weft.onnx._elements import common, like
+from weft.onnx._elements import common
 from weft.onnx._symbols import Symbol
 from weft.onnx._table import mapping
 
@@ -27,10 +27,10 @@ mapping("linalg_det")(lambda g, x: g.op("Det", x))
 def _cross(g: Any, a: Symbol, b: Symbol, dim: Any = -1) -> Any:
     x, y = common(g, a, b)
     dim = next(i for i, n in enumerate(x.shape) if n == 3) if dim is None else dim
-    first, second = (
+    (a, b), (c, d) = (
         [g.call("roll", each, [shift], [dim]) for shift in (-1, -2)] for each in (x, y)
     )
-    return g.op("Sub", g.op("Mul", first[0], second[1]), g.op("Mul", first[1], second[0]))
+    return a * d - b * c
 
 
 @mapping("linear")
@@ -51,9 +51,8 @@ def _addmm(g: Any, x: Symbol, a: Symbol, b: Symbol, beta: Any = 1, alpha: Any = 
 
 @mapping("baddbmm")
 def _baddbmm(g: Any, x: Symbol, a: Symbol, b: Symbol, beta: Any = 1, alpha: Any = 1) -> Any:
-    made = g.call("mul.Scalar", g.op("MatMul", a, b), alpha) if alpha != 1 else g.op("MatMul", a, b)
-    held = g.call("mul.Scalar", x, beta) if beta != 1 else x
-    return g.call("add.Tensor", made, held, 1)
+    made = g.op("MatMul", a, b)
+    return (made if alpha == 1 else made * alpha) + (x if beta == 1 else x * beta)
 
 
 @mapping("einsum")
@@ -71,6 +70,27 @@ def _tensordot(g: Any, a: Symbol, b: Symbol, dims_a: Any, dims_b: Any) -> Any:
     shared = set(left) & set(right)
     rest = [each for each in (*left, *right) if each not in shared]
     return _einsum(g, f"{''.join(left)},{''.join(right)}->{''.join(rest)}", [a, b])
+
+
+@mapping("_attention")
+def _attention(
+    g: Any, query: Symbol, key: Symbol, value: Symbol, mask: Any, is_causal: bool, scale: float
+) -> Any:
+    """Products and a softmax: engines find attention in them."""
+    scores = g.call("matmul", query, g.call("transpose.int", key, -2, -1))
+    scores = g.call("mul.Scalar", scores, scale)
+    if is_causal:
+        seen = g.call("tril", g.call("ones_like", scores, weft.bool))
+        scores = g.call("masked_fill", scores, g.op("Not", seen), -math.inf)
+    if mask is None:
+        return g.call("matmul", g.call("softmax.int", scores, -1), value)
+    if mask.dtype == weft.bool:
+        scores = g.call("masked_fill", scores, g.op("Not", mask), -math.inf)
+    else:
+        scores = g.call("add.Tensor", scores, mask, 1)
+    blind = g.call("all.dim", g.call("eq.Scalar", scores, -math.inf), -1, True)
+    weights = g.call("masked_fill", g.call("softmax.int", scores, -1), blind, 0)
+    return g.call("matmul", weights, value)
 
 
 # Convolutions -------------------------------------------------------------------------------------
@@ -205,7 +225,7 @@ def _avg_pool(
         count_include_pad=counts_pad,
     )
     if divisor is not None:
-        made = g.op("Mul", made, like(g, made, math.prod(size) / divisor))
+        made = made * (math.prod(size) / divisor)
     return g.squeeze(made, 0) if single else made
 
 
@@ -256,15 +276,14 @@ def _batch_norm_of_batch(g: Any, x: Symbol, weight: Symbol, bias: Symbol, eps: f
     dims = [d for d in range(x.rank) if d != 1]
     across = [1, -1, *[1] * (x.rank - 2)]
     made = _normed(g, x, dims, eps)
-    made = g.op("Mul", made, g.reshape(weight, across))
-    return g.op("Add", made, g.reshape(bias, across))
+    return made * g.reshape(weight, across) + g.reshape(bias, across)
 
 
 def _normed(g: Any, x: Symbol, dims: list[int], eps: float) -> Symbol:
     mean = g.call("mean.dim", x, dims, True)
-    gap = g.op("Sub", x, mean)
-    var = g.call("mean.dim", g.op("Mul", gap, gap), dims, True)
-    return g.op("Div", gap, g.op("Sqrt", g.op("Add", var, like(g, x, eps))))
+    gap = x - mean
+    var = g.call("mean.dim", gap * gap, dims, True)
+    return gap / g.op("Sqrt", var + eps)
 
 
 @mapping("layer_norm")
@@ -308,7 +327,7 @@ def _resample(g: Any, x: Symbol, dim: int, index: Symbol, weight: Symbol) -> Any
     taken = g.op("Gather", x, index, axis=dim)
     weight = g.cast(weight, x.dtype)
     shape = [*weight.shape, *[1] * (x.rank - dim - 1)]
-    return g.call("sum.dim_IntList", g.op("Mul", taken, g.reshape(weight, shape)), [dim + 1])
+    return g.call("sum.dim_IntList", taken * g.reshape(weight, shape), [dim + 1])
 
 
 _MODES = {

@@ -15,43 +15,22 @@ def _number(g: Any, symbol: Any) -> Any:
     return symbol
 
 
-def _pair(g: Any, a: Any, b: Any) -> tuple[Symbol, Symbol]:
-    """Both in the wider of their types."""
-    dtype = g.promote(a, b)
-    return g.cast(a, dtype), g.cast(b, dtype)
+def _as_of_tensors(name: str, key: str, result: Any = None) -> None:
+    """Numbers are tensors without dimensions; `result`: the dtype of what Python gives."""
 
-
-def _arithmetic(name: str, kind: str) -> None:
     @mapping(f"number::{name}")
-    def run(g: Any, a: Any, b: Any) -> Any:
-        x, y = _pair(g, a, b)
-        return _number(g, g.op(kind, x, y))
+    def run(g: Any, *args: Any) -> Any:
+        made = g.call(key, *args)
+        return _number(g, made if result is None else g.cast(made, result))
 
 
-for _name, _kind in {"add": "Add", "sub": "Sub", "mul": "Mul"}.items():
-    _arithmetic(_name, _kind)
-
-
-mapping("number::div")(
-    lambda g, a, b: _number(g, g.op("Div", g.cast(a, weft.float32), g.cast(b, weft.float32)))
-)
-
-
-@mapping("number::floordiv")
-def _floordiv(g: Any, a: Any, b: Any) -> Any:
-    x, y = _pair(g, a, b)
-    if x.dtype != weft.int64:
-        return _number(g, g.op("Floor", g.op("Div", x, y)))
-    rest = g.op("Mod", x, y)  # of the divisor's sign, as Python's; Div rounds towards 0
-    return _number(g, g.op("Div", g.op("Sub", x, rest), y))
-
-
-@mapping("number::remainder")
-def _remainder(g: Any, a: Any, b: Any) -> Any:
-    x, y = _pair(g, a, b)
-    if x.dtype == weft.int64:
-        return _number(g, g.op("Mod", x, y))
-    return _number(g, g.op("Sub", x, g.op("Mul", g.op("Floor", g.op("Div", x, y)), y)))
+for _name in ("add", "sub", "mul", "div", "remainder", "neg", "abs", "sqrt", "exp", "log", "sin",
+              "cos", "tanh"):  # fmt: skip
+    _as_of_tensors(_name, _name)
+for _name, _key in (("floordiv", "floor_divide"), ("max", "maximum"), ("min", "minimum")):
+    _as_of_tensors(_name, _key)
+for _name in ("ceil", "floor", "round"):
+    _as_of_tensors(_name, _name, weft.int64)
 
 
 @mapping("number::pow")
@@ -62,28 +41,17 @@ def _pow(g: Any, a: Any, b: Any) -> Any:
     return _number(g, g.cast(made, weft.int64) if whole else made)
 
 
-mapping("number::max")(lambda g, a, b: _number(g, g.op("Max", *_pair(g, a, b))))
-mapping("number::min")(lambda g, a, b: _number(g, g.op("Min", *_pair(g, a, b))))
-
-
-def _comparison(name: str, kind: str, negated: bool = False) -> None:
+def _comparison(name: str) -> None:
     @mapping(f"number::{name}")
     def run(g: Any, a: Any, b: Any) -> Any:
         same = isinstance(a, Symbol) and isinstance(b, Symbol) and a.size_name is not None
         if same and a.size_name == b.size_name:
             return name in ("eq", "ge", "le")
-        x, y = _pair(g, a, b)
-        if x.dtype == weft.bool:
-            x, y = g.cast(x, weft.int64), g.cast(y, weft.int64)
-        made = g.op(kind, x, y)
-        return _number(g, g.op("Not", made) if negated else made)
+        return _number(g, g.call(name, a, b))
 
 
-for _name, _kind, _negated in (
-    ("eq", "Equal", False), ("ne", "Equal", True), ("lt", "Less", False),
-    ("le", "LessOrEqual", False), ("gt", "Greater", False), ("ge", "GreaterOrEqual", False),
-):  # fmt: skip
-    _comparison(_name, _kind, _negated)
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+    _comparison(_name)
 
 
 @mapping("eq.int_list")
@@ -106,23 +74,6 @@ def _ne_lists(g: Any, a: Any, b: Any) -> Any:
     return _not(g, same) if isinstance(same, Symbol) else not same
 
 
-def _unary(name: str, kind: str, dtype: Any, result: Any = None) -> None:
-    @mapping(f"number::{name}")
-    def run(g: Any, a: Any) -> Any:
-        made = g.op(kind, g.cast(a, dtype) if dtype is not None else a)
-        return _number(g, made if result is None else g.cast(made, result))
-
-
-for _name, _kind, _dtype, _result in (
-    ("neg", "Neg", None, None), ("abs", "Abs", None, None), ("sqrt", "Sqrt", weft.float32, None),
-    ("exp", "Exp", weft.float32, None), ("log", "Log", weft.float32, None),
-    ("ceil", "Ceil", weft.float32, weft.int64), ("floor", "Floor", weft.float32, weft.int64),
-    ("round", "Round", weft.float32, weft.int64), ("sin", "Sin", weft.float32, None),
-    ("cos", "Cos", weft.float32, None), ("tanh", "Tanh", weft.float32, None),
-):  # fmt: skip
-    _unary(_name, _kind, _dtype, _result)
-
-
 @mapping("__not__")
 def _not(g: Any, a: Any) -> Any:
     return _number(g, g.op("Not", g.cast(a, weft.bool)))
@@ -130,10 +81,10 @@ def _not(g: Any, a: Any) -> Any:
 
 @mapping("__and__")
 def _and(g: Any, a: Any, b: Any) -> Any:
-    return _number(g, g.op("And", *_pair(g, a, b)))
+    return _number(g, g.call("logical_and", a, b))
 
 
-mapping("__or__")(lambda g, a, b: _number(g, g.op("Or", *_pair(g, a, b))))
+mapping("__or__")(lambda g, a, b: _number(g, g.call("logical_or", a, b)))
 
 
 @mapping("__is__")

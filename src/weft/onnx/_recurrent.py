@@ -65,17 +65,15 @@ def _ordered(g: Any, weight: Symbol, kind: str) -> Symbol:
 
 @mapping("_lstm_cell")
 def _lstm_cell(g: Any, entry: Any, forget: Any, cell: Any, output: Any, memory: Any) -> Any:
-    new = g.op("Mul", g.op("Sigmoid", entry), g.op("Tanh", cell))
-    after = g.op("Add", g.op("Mul", g.op("Sigmoid", forget), memory), new)
-    return g.op("Mul", g.op("Sigmoid", output), g.op("Tanh", after)), after
+    entry, forget, output = (g.op("Sigmoid", gate) for gate in (entry, forget, output))
+    after = forget * memory + entry * g.op("Tanh", cell)
+    return output * g.op("Tanh", after), after
 
 
 @mapping("_gru_cell")
 def _gru_cell(
     g: Any, reset_x: Any, update_x: Any, new_x: Any, reset_h: Any, update_h: Any, new_h: Any, h: Any
 ) -> Any:
-    reset, update = (
-        g.op("Sigmoid", g.op("Add", x, y)) for x, y in ((reset_x, reset_h), (update_x, update_h))
-    )
-    new = g.op("Tanh", g.op("Add", new_x, g.op("Mul", reset, new_h)))
-    return g.op("Add", new, g.op("Mul", update, g.op("Sub", h, new)))
+    reset, update = g.op("Sigmoid", reset_x + reset_h), g.op("Sigmoid", update_x + update_h)
+    new = g.op("Tanh", new_x + reset * new_h)
+    return new + update * (h - new)

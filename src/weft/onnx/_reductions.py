@@ -66,29 +66,23 @@ def _amin(g: Any, x: Symbol, dims: Any = None, keepdim: bool = False) -> Any:
     return reduced(g, "ReduceMin", x, dims, keepdim)
 
 
-def _arg(kind: str, g: Any, x: Symbol, dim: Any, keepdim: bool) -> Any:
-    if dim is None:
-        made = g.op(kind, g.flat(x), axis=0, keepdims=0)
-        return g.reshape(made, [1] * x.rank) if keepdim else made
-    return g.op(kind, x, axis=g.dim(x, dim), keepdims=int(keepdim))
+def _extreme(kind: str, best: Any) -> None:
+    """argmax, and max with the places, or those of min."""
+
+    @mapping(f"arg{kind.lower()}")
+    def place(g: Any, x: Symbol, dim: Any = None, keepdim: bool = False) -> Any:
+        if dim is None:
+            made = g.op(f"Arg{kind}", g.flat(x), axis=0, keepdims=0)
+            return g.reshape(made, [1] * x.rank) if keepdim else made
+        return g.op(f"Arg{kind}", x, axis=g.dim(x, dim), keepdims=int(keepdim))
+
+    mapping(f"{kind.lower()}.dim")(
+        lambda g, x, dim, keepdim=False: (best(g, x, [dim], keepdim), place(g, x, dim, keepdim))
+    )
 
 
-@mapping("argmax")
-def _argmax(g: Any, x: Symbol, dim: Any = None, keepdim: bool = False) -> Any:
-    return _arg("ArgMax", g, x, dim, keepdim)
-
-
-@mapping("argmin")
-def _argmin(g: Any, x: Symbol, dim: Any = None, keepdim: bool = False) -> Any:
-    return _arg("ArgMin", g, x, dim, keepdim)
-
-
-mapping("max.dim")(
-    lambda g, x, dim, keepdim=False: (_amax(g, x, [dim], keepdim), _argmax(g, x, dim, keepdim))
-)
-mapping("min.dim")(
-    lambda g, x, dim, keepdim=False: (_amin(g, x, [dim], keepdim), _argmin(g, x, dim, keepdim))
-)
+for _name, _best in (("Max", _amax), ("Min", _amin)):
+    _extreme(_name, _best)
 
 
 @mapping("aminmax")
@@ -121,17 +115,14 @@ def _listed(dims: Any) -> Any:
 def _var(g: Any, x: Symbol, dims: Any, correction: float, keepdim: bool) -> Any:
     (x,) = floating(g, x)
     axes = g.dims(x, dims)
-    gap = g.op("Sub", x, reduced(g, "ReduceMean", x, axes, True))
-    total = reduced(g, "ReduceSum", g.op("Mul", gap, gap), axes, keepdim)
+    gap = x - reduced(g, "ReduceMean", x, axes, True)
     count: Any = 1
     for axis in axes:
         count = count * x.size(axis)
-    return g.op("Div", total, like(g, x, count - correction))
+    return reduced(g, "ReduceSum", gap * gap, axes, keepdim) / like(g, x, count - correction)
 
 
-@mapping("_std")
-def _std(g: Any, x: Symbol, dims: Any, correction: float, keepdim: bool) -> Any:
-    return g.op("Sqrt", _var(g, x, dims, correction, keepdim))
+mapping("_std")(lambda g, *args: g.op("Sqrt", _var(g, *args)))
 
 
 def _with_mean(name: str) -> None:
@@ -142,7 +133,7 @@ def _with_mean(name: str) -> None:
         g: Any, x: Symbol, dims: Any = None, correction: Any = None, keepdim: bool = False
     ) -> Any:
         correction = 1 if correction is None else correction
-        spread = (_var if name == "var" else _std)(g, x, dims, float(correction), keepdim)
+        spread = g.call(f"_{name}", x, dims, float(correction), keepdim)
         return spread, reduced(g, "ReduceMean", x, dims, keepdim)
 
     @mapping(f"{name}_mean.dim")
@@ -158,9 +149,9 @@ _with_mean("var")
 _with_mean("std")
 
 
-@mapping("_norm2")
-def _norm2(g: Any, x: Symbol, dims: Any, keepdim: bool) -> Any:
-    return reduced(g, "ReduceL2", floating(g, x)[0], dims, keepdim)
+mapping("_norm2")(
+    lambda g, x, dims, keepdim: reduced(g, "ReduceL2", floating(g, x)[0], dims, keepdim)
+)
 
 
 @mapping("_norm_p")
@@ -213,12 +204,6 @@ mapping("sort.stable")(
 )
 
 
-@mapping("argsort")
-def _argsort(g: Any, x: Symbol, *args: Any) -> Any:
-    *_, dim, descending = (-1, False, *args)[-2:] if len(args) < 2 else args
-    return _sort(g, x, dim, descending)[1]
-
-
 @mapping("median.dim")
 def _median_dim(g: Any, x: Symbol, dim: int = -1, keepdim: bool = False) -> Any:
     size = x.size(dim)
@@ -231,8 +216,7 @@ mapping("median")(lambda g, x: _median_dim(g, g.flat(x), 0)[0])
 @mapping("logcumsumexp")
 def _logcumsumexp(g: Any, x: Symbol, dim: int) -> Any:
     top = reduced(g, "ReduceMax", x, [dim], True)
-    sums = _cumsum(g, g.op("Exp", g.op("Sub", x, top)), dim)
-    return g.op("Add", g.op("Log", sums), top)
+    return g.op("Log", _cumsum(g, g.op("Exp", x - top), dim)) + top
 
 
 @mapping("_unique2")

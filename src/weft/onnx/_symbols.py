@@ -41,12 +41,28 @@ def element(dtype: dtype) -> int:
     return ELEMENTS[dtype]
 
 
+def _arithmetic(graph: Any, name: str, *args: Any) -> Any:
+    """Of Python numbers where all are such; otherwise of tensors."""
+    numbers = all(not isinstance(each, Symbol) or each.is_number for each in args)
+    of_tensors = "floor_divide" if name == "floordiv" else name
+    return graph.number(name, *args) if numbers else graph.call(of_tensors, *args)
+
+
+def _both_ways(name: str) -> tuple[Any, Any]:
+    """The methods for self <op> other and other <op> self."""
+    return (
+        lambda self, other: _arithmetic(self.graph, name, self, other),
+        lambda self, other: _arithmetic(self.graph, name, other, self),
+    )
+
+
 class Symbol:
     """A tensor of the graph. `dtype` is None where ONNX cannot tell, `sizes` None where the rank is
     not known. `is_number`: a Python number of the program, of no dimension. `value`: what it is, of
     constants. `items`: of a sequence of tensors, the dtype of these.
 
-    Numbers have arithmetic, so that sizes known when the model runs are computed like others.
+    It has arithmetic, so that sizes known when the model runs are computed like others, and
+    mappings are written as formulas.
     """
 
     def __init__(
@@ -77,6 +93,12 @@ class Symbol:
         """Of a number, the Python type."""
         whole = int if self.dtype == weft.int64 else float
         return bool if self.dtype == weft.bool else whole
+
+    def takes(self, other: Symbol, sizes: Any = ...) -> Symbol:
+        """Itself, of which is known what is known of another; `sizes` where those differ."""
+        self.dtype, self.sizes = other.dtype, other.sizes if sizes is ... else sizes
+        self.is_number, self.is_sequence = other.is_number, other.is_sequence
+        return self
 
     # What composed operators ask of their arguments ---------------------------------------------
 
@@ -133,45 +155,22 @@ class Symbol:
         self.dtype, self.sizes = other.dtype, other.sizes
         return self
 
-    # Arithmetic of numbers ------------------------------------------------------------------------
+    # Arithmetic -----------------------------------------------------------------------------------
 
     def __bool__(self) -> bool:
         raise CannotEvaluate(f"{self} is known when the model runs")
 
     __hash__ = object.__hash__
 
-    def __add__(self, other: Any) -> Any:
-        return self.graph.number("add", self, other)
-
-    def __radd__(self, other: Any) -> Any:
-        return self.graph.number("add", other, self)
-
-    def __sub__(self, other: Any) -> Any:
-        return self.graph.number("sub", self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return self.graph.number("sub", other, self)
-
-    def __mul__(self, other: Any) -> Any:
-        return self.graph.number("mul", self, other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return self.graph.number("mul", other, self)
-
-    def __floordiv__(self, other: Any) -> Any:
-        return self.graph.number("floordiv", self, other)
-
-    def __truediv__(self, other: Any) -> Any:
-        return self.graph.number("div", self, other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return self.graph.number("div", other, self)
-
-    def __mod__(self, other: Any) -> Any:
-        return self.graph.number("remainder", self, other)
+    __add__, __radd__ = _both_ways("add")
+    __sub__, __rsub__ = _both_ways("sub")
+    __mul__, __rmul__ = _both_ways("mul")
+    __truediv__, __rtruediv__ = _both_ways("div")
+    __floordiv__, __rfloordiv__ = _both_ways("floordiv")
+    __mod__, __rmod__ = _both_ways("remainder")
 
     def __neg__(self) -> Any:
-        return self.graph.number("neg", self)
+        return _arithmetic(self.graph, "neg", self)
 
 
 class Unsupported:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from weft import _C
-from weft.optim.optimizer import Optimizer, check_at_least_zero, gradients
+from weft.optim.optimizer import Optimizer, gradients, options_of
 
 
 class Adadelta(Optimizer):
@@ -35,31 +34,14 @@ class Adadelta(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check_at_least_zero("learning rate", lr)
         if not 0.0 <= rho <= 1.0:
             raise ValueError(f"Invalid rho value: {rho}")
-        check_at_least_zero("epsilon value", eps)
-        check_at_least_zero("weight_decay value", weight_decay)
-        defaults = {
-            "lr": lr,
-            "rho": rho,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "maximize": maximize,
-            "capturable": capturable,
-            "foreach": foreach,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options_of(locals(), "lr", "eps", "weight_decay"))
 
     def _update(self, group: dict[str, Any]) -> None:
         lr, rho, eps = float(group["lr"]), group["rho"], group["eps"]
         for param, grad in gradients(group):
-            state = self.state[param]
-            if not state:
-                state["step"] = _C.tensor(0.0)
-                state["square_avg"] = _C.zeros_like(param)
-                state["acc_delta"] = _C.zeros_like(param)
+            state = self._begun(param, "square_avg", "acc_delta")
             state["step"].add_(1)
             square, moved = state["square_avg"], state["acc_delta"]
             square.mul_(rho).addcmul_(grad, grad, value=1 - rho)

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from weft import _C
 from weft._C import Tensor
 from weft._tensor.limits import finfo
-from weft.optim.optimizer import Optimizer, check_at_least_zero, gradients
+from weft.optim.optimizer import Optimizer, check_at_least_zero, gradients, options_of
 
 
 class Adafactor(Optimizer):
@@ -41,24 +41,13 @@ class Adafactor(Optimizer):
         foreach: bool | None = None,
         maximize: bool = False,
     ) -> None:
-        check_at_least_zero("learning rate", lr)
         check_at_least_zero("epsilon1", 0.0 if eps[0] is None else eps[0])
         check_at_least_zero("epsilon2", eps[1])
-        check_at_least_zero("weight_decay value", weight_decay)
         if not beta2_decay <= 0.0:
             raise ValueError(f"Adafactor: expected beta2_decay of at most 0, got {beta2_decay}")
         if not d >= 1.0:
             raise ValueError(f"Adafactor: expected a clipping threshold d from 1, got {d}")
-        defaults = {
-            "lr": lr,
-            "beta2_decay": beta2_decay,
-            "eps": eps,
-            "d": d,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options_of(locals(), "lr", "weight_decay"))
 
     def _update_parts(self, group: dict[str, Any]) -> NoReturn:
         raise RuntimeError("Adafactor: expected real parameters, got complex ones")

@@ -7,7 +7,7 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
-from weft.optim.optimizer import Optimizer, check_at_least_zero, full_like, gradients
+from weft.optim.optimizer import Optimizer, full_like, gradients, options_of
 from weft.sparse._construct import sparse_coo_tensor
 
 
@@ -38,23 +38,12 @@ class Adagrad(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        check_at_least_zero("learning rate", lr)
-        check_at_least_zero("lr_decay value", lr_decay)
-        check_at_least_zero("weight_decay value", weight_decay)
-        check_at_least_zero("initial_accumulator_value value", initial_accumulator_value)
-        check_at_least_zero("epsilon value", eps)
-        defaults = {
-            "lr": lr,
-            "lr_decay": lr_decay,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "initial_accumulator_value": initial_accumulator_value,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "fused": fused,
-        }
-        super().__init__(params, defaults)
+        super().__init__(
+            params,
+            options_of(
+                locals(), "lr", "lr_decay", "weight_decay", "initial_accumulator_value", "eps"
+            ),
+        )
         for group in self.param_groups:
             for param in group["params"]:
                 self._start(param, group)

@@ -7,7 +7,7 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
-from weft.optim.optimizer import Optimizer, check_at_least_zero, check_betas
+from weft.optim.optimizer import Optimizer, options_of
 
 
 class Adam(Optimizer):
@@ -42,37 +42,21 @@ class Adam(Optimizer):
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:
-        check_at_least_zero("learning rate", lr)
-        check_at_least_zero("epsilon value", eps)
-        check_at_least_zero("weight_decay value", weight_decay)
         if isinstance(betas[0], Tensor) != isinstance(betas[1], Tensor):
             raise ValueError(f"betas: expected two numbers or two tensors, got {betas}")
-        check_betas(betas)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "amsgrad": amsgrad,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "differentiable": differentiable,
-            "fused": fused,
-            "decoupled_weight_decay": decoupled_weight_decay,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options_of(locals(), "lr", "eps", "weight_decay"))
 
     def _update(self, group: dict[str, Any]) -> None:
         lr = float(group["lr"])
         beta1, beta2 = group["betas"]
         eps, weight_decay, amsgrad = group["eps"], group["weight_decay"], group["amsgrad"]
         decoupled, maximize = group["decoupled_weight_decay"], group["maximize"]
+        names = ["exp_avg", "exp_avg_sq", *["max_exp_avg_sq"] * amsgrad]
         for param in group["params"]:
             grad = param.grad
             if grad is None:
                 continue
-            state = self.state[param] or self._first_state(param, amsgrad)
+            state = self.state[param] or self._begun(param, *names)
             step = state["step"].add_(1).item()
             if maximize:
                 grad = -grad
@@ -89,12 +73,3 @@ class Adam(Optimizer):
             scale = (1 - beta2**step) ** 0.5
             denominator = square.sqrt().div_(scale).add_(eps)
             param.addcdiv_(mean, denominator, value=-lr / (1 - beta1**step))
-
-    def _first_state(self, param: Tensor, amsgrad: bool) -> dict[str, Any]:
-        state = self.state[param]
-        state["step"] = _C.tensor(0.0, dtype=_C.float32)
-        state["exp_avg"] = _C.zeros_like(param)
-        state["exp_avg_sq"] = _C.zeros_like(param)
-        if amsgrad:
-            state["max_exp_avg_sq"] = _C.zeros_like(param)
-        return state

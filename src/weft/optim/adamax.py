@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from weft import _C
-from weft.optim.optimizer import Optimizer, check_at_least_zero, check_betas, gradients
+from weft.optim.optimizer import Optimizer, gradients, options_of
 
 
 class Adamax(Optimizer):
@@ -34,30 +34,12 @@ class Adamax(Optimizer):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        check_at_least_zero("learning rate", lr)
-        check_at_least_zero("epsilon value", eps)
-        check_betas(betas)
-        check_at_least_zero("weight_decay value", weight_decay)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options_of(locals(), "lr", "eps", "weight_decay"))
 
     def _update(self, group: dict[str, Any]) -> None:
         beta1, beta2 = group["betas"]
         for param, grad in gradients(group):
-            state = self.state[param]
-            if not state:
-                state["step"] = _C.tensor(0.0)
-                state["exp_avg"] = _C.zeros_like(param)
-                state["exp_inf"] = _C.zeros_like(param)
+            state = self._begun(param, "exp_avg", "exp_inf")
             step = state["step"].add_(1).item()
             mean, largest = state["exp_avg"], state["exp_inf"]
             mean.lerp_(grad, 1 - beta1)

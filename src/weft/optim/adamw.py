@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from weft.optim.adam import Adam
+from weft.optim.optimizer import options_of
 
 
 class AdamW(Adam):
@@ -35,17 +36,4 @@ class AdamW(Adam):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        super().__init__(
-            params,
-            lr,
-            betas,
-            eps,
-            weight_decay,
-            amsgrad,
-            foreach=foreach,
-            maximize=maximize,
-            capturable=capturable,
-            differentiable=differentiable,
-            fused=fused,
-            decoupled_weight_decay=True,
-        )
+        super().__init__(params, **options_of(locals()), decoupled_weight_decay=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from weft import _C
-from weft.optim.optimizer import Optimizer, check_at_least_zero, gradients
+from weft.optim.optimizer import Optimizer, gradients, options_of
 
 
 class ASGD(Optimizer):
@@ -35,20 +35,7 @@ class ASGD(Optimizer):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        check_at_least_zero("learning rate", lr)
-        check_at_least_zero("weight_decay value", weight_decay)
-        defaults = {
-            "lr": lr,
-            "lambd": lambd,
-            "alpha": alpha,
-            "t0": t0,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options_of(locals(), "lr", "weight_decay"))
 
     def _update(self, group: dict[str, Any]) -> None:
         lr, lambd = float(group["lr"]), group["lambd"]

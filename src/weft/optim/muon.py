@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from weft import _C
 from weft._C import Tensor
-from weft.optim.optimizer import Optimizer, check_at_least_zero
+from weft.optim.optimizer import Optimizer, options_of
 
 
 class Muon(Optimizer):
@@ -42,24 +42,11 @@ class Muon(Optimizer):
         ns_steps: int = 5,
         adjust_lr_fn: str | None = None,
     ) -> None:
-        check_at_least_zero("learning rate", lr)
-        check_at_least_zero("momentum value", momentum)
-        check_at_least_zero("weight_decay value", weight_decay)
         if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
             raise ValueError(
                 f"Muon: expected adjust_lr_fn 'original' or 'match_rms_adamw', got {adjust_lr_fn!r}"
             )
-        defaults = {
-            "lr": lr,
-            "weight_decay": weight_decay,
-            "momentum": momentum,
-            "nesterov": nesterov,
-            "ns_coefficients": ns_coefficients,
-            "eps": eps,
-            "ns_steps": ns_steps,
-            "adjust_lr_fn": adjust_lr_fn,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options_of(locals(), "lr", "momentum", "weight_decay"))
         for param in (p for group in self.param_groups for p in group["params"]):
             if param.ndim != 2:
                 raise ValueError(f"Muon: expected matrices, got the size {tuple(param.shape)}")

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from weft import _C
-from weft.optim.optimizer import Optimizer, check_at_least_zero, check_betas, gradients
+from weft.optim.optimizer import Optimizer, gradients, options_of
 
 
 class NAdam(Optimizer):
@@ -39,34 +39,16 @@ class NAdam(Optimizer):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check_at_least_zero("learning rate", lr)
-        check_at_least_zero("epsilon value", eps)
-        check_betas(betas)
-        check_at_least_zero("weight_decay value", weight_decay)
-        check_at_least_zero("momentum_decay value", momentum_decay)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "momentum_decay": momentum_decay,
-            "decoupled_weight_decay": decoupled_weight_decay,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(
+            params, options_of(locals(), "lr", "eps", "weight_decay", "momentum_decay")
+        )
 
     def _update(self, group: dict[str, Any]) -> None:
         lr, (beta1, beta2) = float(group["lr"]), group["betas"]
         for param, grad in gradients(group, decoupled=group["decoupled_weight_decay"]):
-            state = self.state[param]
-            if not state:
-                state["step"] = _C.tensor(0.0)
+            state = self._begun(param, "exp_avg", "exp_avg_sq")
+            if "mu_product" not in state:
                 state["mu_product"] = _C.tensor(1.0)
-                state["exp_avg"] = _C.zeros_like(param)
-                state["exp_avg_sq"] = _C.zeros_like(param)
             step = state["step"].add_(1).item()
             decay = group["momentum_decay"]
             mu, next_mu = (beta1 * (1 - 0.5 * 0.96 ** (t * decay)) for t in (step, step + 1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from weft import _C
@@ -150,6 +150,14 @@ class Optimizer(Hookable):
     def _update(self, group: dict[str, Any]) -> None:
         raise NotImplementedError(f"{type(self).__name__}: expected step or _update, got neither")
 
+    def _begun(self, param: Tensor, *names: str) -> dict[str, Any]:
+        """The state of a parameter: at first "step" 0, and zeros by these names."""
+        state = self.state[param]
+        if not state:
+            state["step"] = _C.tensor(0.0, dtype=_C.float32)
+            state.update({name: _C.zeros_like(param) for name in names})
+        return state
+
     # State ------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
@@ -242,6 +250,20 @@ def full_like(param: Tensor, value: float) -> Tensor:
     state = _C.empty_like(param.detach())
     real_parts(state).fill_(value)
     return state
+
+
+def options_of(given: Mapping[str, Any], *at_least_zero: str) -> dict[str, Any]:
+    """The options of an optimizer, of what its __init__ was given (`locals()`). ValueError for one
+    of those named that is below 0, and for betas outside [0, 1)."""
+    options = {n: v for n, v in given.items() if n not in ("self", "params", "__class__")}
+    for name in at_least_zero:
+        check_at_least_zero(_TOLD.get(name, f"{name} value"), options[name])
+    if "betas" in options:
+        check_betas(options["betas"])
+    return options
+
+
+_TOLD = {"lr": "learning rate", "eps": "epsilon value"}  # what messages call them
 
 
 def check_at_least_zero(name: str, value: Any) -> None:

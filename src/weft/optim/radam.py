@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from weft import _C
-from weft.optim.optimizer import Optimizer, check_at_least_zero, check_betas, gradients
+from weft.optim.optimizer import Optimizer, gradients, options_of
 
 
 class RAdam(Optimizer):
@@ -38,31 +37,12 @@ class RAdam(Optimizer):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check_at_least_zero("learning rate", lr)
-        check_at_least_zero("epsilon value", eps)
-        check_betas(betas)
-        check_at_least_zero("weight_decay value", weight_decay)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "decoupled_weight_decay": decoupled_weight_decay,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options_of(locals(), "lr", "eps", "weight_decay"))
 
     def _update(self, group: dict[str, Any]) -> None:
         lr, (beta1, beta2) = float(group["lr"]), group["betas"]
         for param, grad in gradients(group, decoupled=group["decoupled_weight_decay"]):
-            state = self.state[param]
-            if not state:
-                state["step"] = _C.tensor(0.0)
-                state["exp_avg"] = _C.zeros_like(param)
-                state["exp_avg_sq"] = _C.zeros_like(param)
+            state = self._begun(param, "exp_avg", "exp_avg_sq")
             step = state["step"].add_(1).item()
             mean = state["exp_avg"].lerp_(grad, 1 - beta1)
             square = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from weft import _C
-from weft.optim.optimizer import Optimizer, check_at_least_zero, gradients
+from weft.optim.optimizer import Optimizer, gradients, options_of
 
 
 class RMSprop(Optimizer):
@@ -36,36 +35,16 @@ class RMSprop(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check_at_least_zero("learning rate", lr)
-        check_at_least_zero("epsilon value", eps)
-        check_at_least_zero("momentum value", momentum)
-        check_at_least_zero("weight_decay value", weight_decay)
-        check_at_least_zero("alpha value", alpha)
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "alpha": alpha,
-            "eps": eps,
-            "centered": centered,
-            "weight_decay": weight_decay,
-            "capturable": capturable,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(
+            params, options_of(locals(), "lr", "eps", "momentum", "weight_decay", "alpha")
+        )
 
     def _update(self, group: dict[str, Any]) -> None:
         lr, alpha, momentum = float(group["lr"]), group["alpha"], group["momentum"]
+        names = ["square_avg", *["momentum_buffer"] * (momentum > 0)]
+        names += ["grad_avg"] * bool(group["centered"])
         for param, grad in gradients(group):
-            state = self.state[param]
-            if not state:
-                state["step"] = _C.tensor(0.0)
-                state["square_avg"] = _C.zeros_like(param)
-                if momentum > 0:
-                    state["momentum_buffer"] = _C.zeros_like(param)
-                if group["centered"]:
-                    state["grad_avg"] = _C.zeros_like(param)
+            state = self._begun(param, *names)
             state["step"].add_(1)
             square = state["square_avg"].mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
             if group["centered"]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from weft import _C
-from weft.optim.optimizer import Optimizer, check_at_least_zero, gradients
+from weft.optim.optimizer import Optimizer, gradients, options_of
 
 
 class Rprop(Optimizer):
@@ -35,19 +35,9 @@ class Rprop(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check_at_least_zero("learning rate", lr)
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
-        defaults = {
-            "lr": lr,
-            "etas": etas,
-            "step_sizes": step_sizes,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options_of(locals(), "lr"))
 
     def _update(self, group: dict[str, Any]) -> None:
         shrink, grow = group["etas"]

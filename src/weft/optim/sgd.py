@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from weft._C import Tensor
-from weft.optim.optimizer import Optimizer, check_at_least_zero
+from weft.optim.optimizer import Optimizer, options_of
 
 
 class SGD(Optimizer):
@@ -39,23 +39,9 @@ class SGD(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        check_at_least_zero("learning rate", lr)
-        check_at_least_zero("momentum value", momentum)
-        check_at_least_zero("weight_decay value", weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "dampening": dampening,
-            "weight_decay": weight_decay,
-            "nesterov": nesterov,
-            "maximize": maximize,
-            "foreach": foreach,
-            "differentiable": differentiable,
-            "fused": fused,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options_of(locals(), "lr", "momentum", "weight_decay"))
 
     def _update(self, group: dict[str, Any]) -> None:
         lr = float(group["lr"])

@@ -29,8 +29,8 @@ def load(
 
     Loading executes nothing: a pickle may hold tensors, parameters, dicts, lists, tuples, sets,
     numbers, strings, bytes, dtypes, devices and sizes; with `weights_only=False` layers of the
-    library too. Classes and functions of a program are refused by their names
-    unless it allows them (`serialization.add_safe_globals`).
+    library and arrays and numbers of NumPy too. Classes and functions of a program are refused by
+    their names unless it allows them (`serialization.add_safe_globals`).
     Tensors that shared memory when they were saved share it again.
 
     `map_location` says where storages saved on other devices go: a device, a dict from names to
@@ -73,7 +73,7 @@ def _load_zip(
             )
         from weft.jit.archive.load import read_root
 
-        return read_root(archive, map_location).state_dict()
+        return read_root(archive, map_location)[0].state_dict()
     storages = storages_of(archive, "data", map_location, mapped)
     pickle = archive.read("data.pkl", _MAX_PICKLE)
     return Unpickler(pickle, find, storages.persistent, set_state).load()

@@ -11,6 +11,7 @@ from typing import Any
 
 from weft import _C
 from weft._C import Size, Tensor
+from weft._runtime import lazy
 from weft.nn.parameter import Parameter
 from weft.serialization.errors import LoadError, shown
 from weft.serialization.safe_globals import allowed, is_allowed_object, own
@@ -37,6 +38,16 @@ STORAGE_DTYPES = {
     "Bool": _C.bool,
     "ComplexFloat": _C.complex64,
     "ComplexDouble": _C.complex128,
+}
+# Archives name storages of further dtypes, whose tensors checkpoints keep in bytes.
+ARCHIVE_DTYPES = STORAGE_DTYPES | {
+    "UInt16": _C.uint16,
+    "UInt32": _C.uint32,
+    "UInt64": _C.uint64,
+    "Float8_e4m3fn": _C.float8_e4m3fn,
+    "Float8_e5m2": _C.float8_e5m2,
+    "Float8_e4m3fnuz": _C.float8_e4m3fnuz,
+    "Float8_e5m2fnuz": _C.float8_e5m2fnuz,
 }
 
 
@@ -89,9 +100,17 @@ def find_global(module: str, name: str) -> Any:
 
 
 def find_own_global(module: str, name: str) -> Any:
-    """As find_global; layers of the library are allowed too."""
+    """As find_global; layers of the library are allowed too, and values of NumPy."""
+    if module.startswith("numpy") and allowed(module, name) is None:
+        found = _of_numpy("find")(module, name)
+        return find_global(module, name) if found is None else found
     value = None if allowed(module, name) is not None else own(module, name)
     return find_global(module, name) if value is None else Own(f"{module}.{name}", value)
+
+
+def _of_numpy(function: str) -> Any:
+    """A function of numpy_values, which needs NumPy."""
+    return lazy.value("weft.serialization.numpy_values", function)
 
 
 def _torch_name(name: str) -> Any:
@@ -100,7 +119,7 @@ def _torch_name(name: str) -> Any:
     if name == "UntypedStorage":
         return StorageType(None)
     if name.endswith("Storage"):
-        dtype = STORAGE_DTYPES.get(name.removesuffix("Storage"))
+        dtype = ARCHIVE_DTYPES.get(name.removesuffix("Storage"))
         return None if dtype is None else StorageType(dtype)
     if name.startswith(_FOREIGN_DTYPES):
         raise LoadError(f"load: expected a dtype that weft has, got torch.{shown(name)}")
@@ -208,18 +227,22 @@ def _from_type(function: Any, cls: Any, arguments: Any, state: Any) -> Tensor:
     return tensor
 
 
-def set_state(target: Any, state: Any) -> None:
-    """Gives an OrderedDict or a tensor its attributes; none may hide what its class has."""
+def set_state(target: Any, state: Any) -> Any:
+    """Gives an OrderedDict or a tensor its attributes; none may hide what its class has. A value
+    of NumPy that stands in the target's place is the result."""
     if state is None:
-        return
+        return None
     if is_allowed_object(target):
         return _set_allowed_state(target, state)
+    if type(target).__module__.startswith("numpy"):
+        return _of_numpy("set_state")(target, state)
     if type(target) not in (OrderedDict, Tensor, Parameter) or type(state) is not dict:
         raise LoadError(f"load: expected no state for {type(target).__name__}, got one")
     for name, value in state.items():
         if type(name) is not str or hasattr(type(target), name) or isinstance(value, Inert):
             raise LoadError(f"load: expected a plain attribute, got {shown(str(name))}")
     target.__dict__.update(state)
+    return None
 
 
 def _set_allowed_state(target: Any, state: Any) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from weft import _C
 from weft._C import Tensor
@@ -20,11 +20,15 @@ from weft.serialization.names import global_name
 from weft.serialization.reduced import reduce
 
 _BATCH = 1000  # items between a mark and their APPENDS or SETITEMS
-_STORAGE_NAMES = {dtype: f"{name}Storage" for name, dtype in STORAGE_DTYPES.items()}
 
 
 class PickleWriter:
     """One pickle. After `dump`, `storages` has the uint8 tensors its persistent ids number."""
+
+    #: the names of storages by their dtypes; those of others are bytes
+    storage_names: ClassVar[dict[Any, str]] = {
+        dtype: f"{name}Storage" for name, dtype in STORAGE_DTYPES.items()
+    }
 
     def __init__(self) -> None:
         self.storages: list[Tensor] = []
@@ -292,7 +296,7 @@ class PickleWriter:
         if key is None:
             key = self._keys[identity] = len(self.storages)
             whole = _C._storage_view(tensor)
-            named = tensor.dtype in _STORAGE_NAMES and whole.numel() % tensor.itemsize == 0
+            named = tensor.dtype in self.storage_names and whole.numel() % tensor.itemsize == 0
             self.storages.append(whole)
             self._dtypes.append(tensor.dtype if named else None)
         return key
@@ -305,7 +309,7 @@ class PickleWriter:
         if dtype is None:
             self._global("torch.storage UntypedStorage")
         else:
-            self._global(f"torch {_STORAGE_NAMES[dtype]}")
+            self._global(f"torch {self.storage_names[dtype]}")
         self._write(str(key))
         self._write("cpu")
         self._int(size if dtype is None else size // dtype.itemsize)

@@ -8,8 +8,10 @@ from typing import Any
 
 from weft.distributed.collectives import broadcast
 from weft.distributed.device_mesh import DeviceMesh
-from weft.distributed.fsdp.unit import Place, Unit
+from weft.distributed.fsdp.bundle import Place
+from weft.distributed.fsdp.unit import Unit
 from weft.distributed.groups import ProcessGroup, member
+from weft.memory import empty_cache
 from weft.nn.modules.module import Module
 from weft.nn.parameter import Parameter
 
@@ -66,6 +68,9 @@ def fully_shard(
     for parameter in places:
         broadcast(parameter.detach(), group=group, group_src=0)
     unit = Unit(list(places.items()), group, reshards)
+    places.clear()
+    # Whole parameters leave blocks of sizes that shards do not use.
+    empty_cache()
     kind = type(module)
     module.__class__ = type(f"FSDP{kind.__name__}", (FSDPModule, kind), {"_unit": unit})
     units = list(_units(module))

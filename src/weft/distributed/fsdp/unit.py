@@ -7,7 +7,6 @@ again when it asks for the first. Their gradients are summed where their rows ar
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -16,10 +15,8 @@ from weft._C import Tensor
 from weft.autograd.function import Function
 from weft.autograd.grad_mode import is_grad_enabled, no_grad
 from weft.autograd.graph import saved_tensors_hooks
-from weft.distributed.collectives import all_gather_into_tensor, reduce_scatter_tensor
+from weft.distributed.fsdp.bundle import Owner, Place, bundles_of
 from weft.distributed.groups import ProcessGroup
-from weft.distributed.work import Work
-from weft.nn.modules.module import Module
 from weft.nn.parameter import Parameter
 
 
@@ -29,16 +26,6 @@ class Shard(NamedTuple):
     rows: Tensor
     start: int
     shape: tuple[int, ...]
-
-
-Place = tuple[Module, str]  # a module and the name of one of its parameters
-
-
-class _Owner(NamedTuple):
-    places: Sequence[Place]  # several where modules share it
-    parameter: Parameter  # this process's rows
-    shape: tuple[int, ...]
-    rows: int  # of each process; the last ones may have less
 
 
 _SHARDS = "_weft_shard"
@@ -62,6 +49,8 @@ class _Saved(NamedTuple):
 class Unit:
     """Parameters of a module and of its children that are in no unit of their own."""
 
+    _running = 0  # units whose forward runs
+
     def __init__(
         self,
         parameters: Sequence[tuple[Parameter, Sequence[Place]]],
@@ -70,13 +59,12 @@ class Unit:
     ) -> None:
         self.group, self.reshards = group, reshards
         self.next: Unit | None = None  # the one that is gathered ahead
-        self._owners = [self._spread(*each) for each in parameters]
-        self._sizes = [owner.rows * math.prod(owner.shape[1:]) for owner in self._owners]
+        self._bundles = bundles_of([self._spread(*each) for each in parameters], group)
+        self._owners = [owner for bundle in self._bundles for owner in bundle.owners]
         self._full: list[Tensor] | None = None
-        self._work: Work | None = None
-        self._ahead: tuple[Tensor, Tensor] | None = None
+        self._is_ahead = False  # the bundles are being gathered
 
-    def _spread(self, parameter: Parameter, places: Sequence[Place]) -> _Owner:
+    def _spread(self, parameter: Parameter, places: Sequence[Place]) -> Owner:
         shape, name = tuple(parameter.shape), places[0][1]
         if hasattr(parameter, _SPREAD):
             raise ValueError(
@@ -96,41 +84,32 @@ class Unit:
         setattr(parameter, _SPREAD, True)
         for module, each in places:
             setattr(module, each, spread)
-        return _Owner(places, spread, shape, rows)
+        return Owner(places, spread, shape, rows)
 
     # ---- parameters ----
 
     def gather(self) -> None:
         """Begins to collect the rows of all processes, unless they are here."""
-        if not self._owners or self._full is not None or self._ahead is not None:
-            return
-        with no_grad():
-            first = self._owners[0].parameter
-            own = first.new_zeros(sum(self._sizes))
-            for owner, part in zip(self._owners, own.split(self._sizes)):
-                part[: owner.parameter.numel()] = owner.parameter.reshape(-1)
-            output = first.new_empty(self.group.size(), own.numel())
-            self._work = all_gather_into_tensor(output, own, self.group, async_op=True)
-            self._ahead = (output, own)
+        if self._full is None and not self._is_ahead:
+            self._is_ahead = True
+            with no_grad():
+                for bundle in self._bundles:
+                    bundle.gather()
 
     def full(self) -> list[Tensor]:
         """The whole parameters."""
         self.gather()
-        if self._full is None and self._owners:
-            assert self._work is not None and self._ahead is not None
-            self._work.wait()
-            parts = self._ahead[0].split(self._sizes, dim=1)
+        if self._full is None:
             with no_grad():
-                self._full = [
-                    part.reshape(-1, *owner.shape[1:])[: owner.shape[0]].contiguous()
-                    for owner, part in zip(self._owners, parts)
-                ]
-            self._work = self._ahead = None
-        return self._full or []
+                self._full = [each for bundle in self._bundles for each in bundle.full()]
+            self._is_ahead = False
+        return self._full
 
     def free(self) -> None:
         """Lets go of the whole parameters."""
-        self._full = self._work = self._ahead = None
+        self._full, self._is_ahead = None, False
+        for bundle in self._bundles:
+            bundle.free()
 
     def shards(self) -> list[Parameter]:
         """The parameters that this process keeps."""
@@ -141,6 +120,9 @@ class Unit:
     @contextmanager
     def whole(self) -> Iterator[None]:
         """A block in which the module has whole parameters."""
+        if Unit._running == 0:
+            self._forget_old()
+        Unit._running += 1
         if self._owners:
             self._set(_Gathered.apply(self, *self.shards()))
         if self.next is not None:
@@ -149,9 +131,17 @@ class Unit:
             with saved_tensors_hooks(self._pack, self._unpack):
                 yield
         finally:
+            Unit._running -= 1
             self._set(self.shards())
             if self.reshards or not is_grad_enabled():
                 self.free()
+
+    def _forget_old(self) -> None:
+        """Lets go of what an earlier forward gathered and nobody used: shards may have changed."""
+        unit: Unit | None = self
+        while unit is not None:
+            unit.free()
+            unit = unit.next
 
     def _set(self, tensors: Sequence[Tensor]) -> None:
         for owner, tensor in zip(self._owners, tensors):
@@ -177,20 +167,14 @@ class Unit:
 
     def reduced(self, grads: Sequence[Tensor]) -> list[Tensor]:
         """The mean of whole gradients over all processes, of the rows that are kept here."""
-        count = self.group.size()
-        source = grads[0].new_zeros(count, sum(self._sizes))
-        for owner, grad, part in zip(self._owners, grads, source.split(self._sizes, dim=1)):
-            width = math.prod(owner.shape[1:])
-            for rows, target in zip(grad.split(owner.rows), part):
-                target[: rows.shape[0] * width] = rows.reshape(-1)
-        own = source.new_empty(sum(self._sizes))
-        reduce_scatter_tensor(own, source, group=self.group)
-        own.div_(count)
-        # Copies, or each gradient would hold the memory of all.
-        return [
-            part[: owner.parameter.numel()].view(owner.parameter.shape).clone()
-            for owner, part in zip(self._owners, own.split(self._sizes))
-        ]
+        left, reducing = iter(grads), []
+        for bundle in self._bundles:
+            reducing.append(bundle.reduce([next(left) for _ in bundle.owners]))
+        found = []
+        for bundle, (work, own) in zip(self._bundles, reducing):
+            work.wait()
+            found += bundle.parts(own.div_(self.group.size()))
+        return found
 
 
 class _Gathered(Function):
@@ -203,7 +187,6 @@ class _Gathered(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
+        ctx.unit.free()  # before the sum, which needs memory of its own
         with no_grad():
-            reduced = ctx.unit.reduced(grads)
-        ctx.unit.free()
-        return None, *reduced
+            return None, *ctx.unit.reduced(grads)

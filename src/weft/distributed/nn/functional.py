@@ -1,7 +1,9 @@
 """Collective operations as functions of tensors, through which gradients go.
 
 The loss is the sum of what the processes compute, so the gradient of a copy is the sum over all
-that have one. All processes run backward through them, in the same order.
+that have one. All processes run backward through them, in the same order, and likewise the second
+backward of a gradient that was made with create_graph. Reductions have gradients for SUM and AVG;
+RuntimeError in backward for others.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from weft import _C
 from weft._C import Tensor
 from weft.autograd.function import Function
 from weft.distributed import collectives as plain
@@ -34,7 +37,7 @@ def scatter(tensors: Sequence[Tensor], src: int = 0, group: Any = None) -> Tenso
 
 
 def reduce(tensor: Tensor, dst: int, op: ReduceOp = _SUM, group: Any = None) -> Tensor:
-    """The reduced tensor at the process `dst`, the own one elsewhere."""
+    """The reduced tensor at the process `dst`; what others do with theirs does not count."""
     return _Reduce.apply(dst, op, group, tensor)
 
 
@@ -85,6 +88,15 @@ def _in_copy(operation: Callable[..., Any], tensor: Tensor, *args: Any) -> Tenso
     return result
 
 
+def _mean_or_sum(what: str, total: Tensor, op: ReduceOp, group: Any) -> Tensor:
+    """The gradient of a reduction, of the gradients of its results."""
+    if op is ReduceOp.AVG:
+        return total / member(what, group).size()
+    if op is not _SUM:
+        raise RuntimeError(f"{what}: expected SUM or AVG for a gradient, got {op.name}")
+    return total
+
+
 class _Broadcast(Function):
     @staticmethod
     def forward(ctx: Any, src: int, group: Any, tensor: Tensor) -> Tensor:
@@ -95,18 +107,22 @@ class _Broadcast(Function):
     def backward(ctx: Any, grad: Tensor) -> Any:
         src, group = ctx.given
         total = _Reduce.apply(src, _SUM, group, grad)
-        return None, None, total if _is_here(src, group) else total * 0
+        if not _is_here(src, group):  # zeros, through which a second backward reaches the others
+            total = total.masked_fill(total.new_ones((), dtype=_C.bool), 0)
+        return None, None, total
 
 
 class _Reduce(Function):
     @staticmethod
     def forward(ctx: Any, dst: int, op: ReduceOp, group: Any, tensor: Tensor) -> Tensor:
-        ctx.given = (dst, group)
+        ctx.given = (dst, op, group)
         return _in_copy(plain.reduce, tensor, dst, op, group)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
-        return None, None, None, _Broadcast.apply(*ctx.given, grad)
+        dst, op, group = ctx.given
+        total = _Broadcast.apply(dst, group, grad)
+        return None, None, None, _mean_or_sum("reduce", total, op, group)
 
 
 class _Gather(Function):
@@ -139,14 +155,16 @@ class _Scatter(Function):
 class _ReduceScatter(Function):
     @staticmethod
     def forward(ctx: Any, op: ReduceOp, group: Any, output: Tensor, *tensors: Tensor) -> Tensor:
-        ctx.group = group
+        ctx.given = (op, group)
         result = output.detach()
         plain.reduce_scatter(result, list(tensors), op, group)
         return result
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
-        return None, None, None, *_AllGather.apply(ctx.group, grad)
+        op, group = ctx.given
+        grads = _AllGather.apply(group, _mean_or_sum("reduce_scatter", grad, op, group))
+        return None, None, None, *grads
 
 
 class _AllGather(Function):
@@ -201,4 +219,6 @@ class _AllReduce(Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
-        return None, None, _AllReduce.apply(*ctx.given, grad)
+        op, group = ctx.given
+        total = _AllReduce.apply(_SUM, group, grad)
+        return None, None, _mean_or_sum("all_reduce", total, op, group)

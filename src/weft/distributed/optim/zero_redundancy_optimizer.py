@@ -6,19 +6,32 @@ import copy
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from weft import _C
 from weft._C import Tensor
+from weft.distributed.algorithms.join import Join, Joinable, JoinHook
 from weft.distributed.collectives import broadcast
 from weft.distributed.groups import ProcessGroup, member, rank_in
 from weft.distributed.objects import gather_object
 from weft.optim.optimizer import Optimizer
 
 
-class ZeroRedundancyOptimizer(Optimizer):
+class _Steps(JoinHook):
+    """Steps with those that still have batches."""
+
+    def __init__(self, optimizer: ZeroRedundancyOptimizer) -> None:
+        self._optimizer = optimizer
+
+    def main_hook(self) -> None:
+        self._optimizer.step()
+
+
+class ZeroRedundancyOptimizer(Optimizer, Joinable):
     """An optimizer of `optimizer_class` over a share of the parameters in each process.
 
     All processes have the same parameters and gradients. Each steps its share, and sends it to the
     others: the values are those of optimizer_class, with 1/n of its state in each of n processes.
-    Options behind optimizer_class are that class's.
+    Options behind optimizer_class are that class's. In a `Join`, behind DistributedDataParallel,
+    processes without batches go on to step their share.
 
     ValueError for overlap_with_ddp, which weft lacks, and before init_process_group; RuntimeError
     for a state_dict that was not consolidated.
@@ -45,6 +58,7 @@ class ZeroRedundancyOptimizer(Optimizer):
     ) -> None:
         if overlap_with_ddp:
             raise ValueError("ZeroRedundancyOptimizer: expected overlap_with_ddp=False, got True")
+        Joinable.__init__(self)
         self.process_group = member("ZeroRedundancyOptimizer", process_group)
         self._class, self._loads = optimizer_class, [0] * self.process_group.size()
         self._owners: list[list[int]] = []  # of each group's parameters, ranks in the group
@@ -82,6 +96,7 @@ class ZeroRedundancyOptimizer(Optimizer):
 
     def step(self, closure: Callable[[], Any] | None = None, **_: Any) -> Any:
         """Steps the share of this process, and gives and takes what has changed."""
+        Join.notify_join_context(self)
         loss = self._local().step(closure)
         works = [
             broadcast(param.detach(), group=self.process_group, group_src=owner, async_op=True)
@@ -92,6 +107,20 @@ class ZeroRedundancyOptimizer(Optimizer):
             assert work is not None
             work.wait()
         return loss
+
+    def join_hook(self, **kwargs: Any) -> JoinHook:
+        """The hook of a Join."""
+        return _Steps(self)
+
+    @property
+    def join_device(self) -> Any:
+        """The CPU."""
+        return _C.device("cpu")
+
+    @property
+    def join_process_group(self) -> ProcessGroup:
+        """The group."""
+        return self.process_group
 
     def consolidate_state_dict(self, to: int = 0) -> None:
         """Collects the state of all processes at the process `to`, which may then ask for it."""

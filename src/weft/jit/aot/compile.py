@@ -7,6 +7,9 @@ The file is a zip archive of stored records, so tensors are mapped where they li
     weft/gradients   the program for calls that do
     weft/tensors     the constants of both programs, as layouts over storages
     weft/x86-64, ... machine code for a machine, where it was asked for
+    weft/inference.operators, weft/gradients.operators
+                     the schemas of operators that the host registers, where there are some:
+                     then the version is 2
     data/0, ...      the bytes of the storages
 
 An archive of TorchScript may have such records too; both then name the same storages.
@@ -32,16 +35,17 @@ from weft.jit.execution import LOCK
 from weft.jit.frontend.types import modules
 from weft.jit.ir import Function
 from weft.jit.ir import types as ty
-from weft.jit.module_methods import compiled_method
+from weft.jit.module_methods import compiled_method, compiled_methods
 from weft.jit.passes.gradients import may_start
 from weft.jit.passes.options import DEFAULT, INFERENCE, Options
 from weft.jit.pipeline import optimize
 from weft.jit.script_function import ScriptFunction
 from weft.jit.script_module import RecursiveScriptModule
+from weft.library._operator import Operator
 from weft.serialization.atomic import replaced_file
 from weft.serialization.zip_writer import ZipWriter
 
-VERSION = 1
+VERSION, WITH_OPERATORS = 1, 2
 _LEVEL = 2
 
 
@@ -62,8 +66,11 @@ def aot_compile(
     x86-64-v4, aarch64. Results do not depend on it. With `archive` the file is an archive too, as
     `weft.jit.save` writes it, for `weft.jit.load` and `torch.jit.load`; both share the tensors.
 
-    NotImplementedError for programs that call Python functions, and for attributes that a file
-    cannot hold; ValueError for unknown targets.
+    Operators of weft.library are called by their names: the host registers them by
+    `weft_register_operator`, or the process in Python that runs the file has them.
+
+    NotImplementedError for programs that call other Python functions, and for attributes that a
+    file cannot hold; ValueError for unknown targets.
 
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -83,11 +90,13 @@ def _records(program: Any, methods: Sequence[str], storages: list[Tensor]) -> di
     """The records of the file by their names, but for `storages`, which it has."""
     entries, state, classes = _parts(program, methods)
     tensors = TensorTable(storages)
-    records: dict[str, Any] = {"weft/version": str(VERSION).encode()}
+    records: dict[str, Any] = {"weft/version": b""}
     optimized = [_optimized(entry, INFERENCE) for entry in entries]
-    records["weft/inference"] = _program_record(tensors, optimized + state, classes, INFERENCE)
+    records |= _program_records("weft/inference", tensors, optimized + state, classes, INFERENCE)
     optimized = [_optimized(entry, DEFAULT) for entry in entries]
-    records["weft/gradients"] = _program_record(tensors, optimized, classes, DEFAULT)
+    records |= _program_records("weft/gradients", tensors, optimized, classes, DEFAULT)
+    has_operators = any(name.endswith(".operators") for name in records)
+    records["weft/version"] = str(WITH_OPERATORS if has_operators else VERSION).encode()
     records["weft/tensors"] = tensors.encode()
     for index, storage in enumerate(tensors.storages[len(storages) :], len(storages)):
         records[f"data/{index}"] = storage.numpy()
@@ -121,7 +130,7 @@ def _parts(
         )
     info = program._jit_info
     names = {"forward", *methods, *modules.exported(info.python_class), *info.defined}
-    names |= {name for name, each in info.compiled.items() if each.error is None}
+    names |= set(compiled_methods(info))
     hooked = "__hooked__" if info.hooks or info.pre_hooks else "forward"
     sources = {name: hooked if name == "forward" else name for name in names - {"__hooked__"}}
     entries = [
@@ -141,29 +150,47 @@ def _optimized(function: Function, options: Options) -> Function:
     return optimize(function, _LEVEL, DEFAULT if may_start(function.graph) else options)
 
 
-def _program_record(
+def _program_records(
+    record: str,
     tensors: TensorTable,
     functions: list[Function],
     classes: Iterable[ty.ClassType],
     options: Options,
-) -> bytes:
-    """The numbers of the program's tensors, then its bytes."""
+) -> dict[str, bytes]:
+    """The numbers of the program's tensors, then its bytes; beside it the schemas of the operators
+    that it calls by name."""
     gradients = options.gradients or any(may_start(each.graph) for each in functions)
     data = lower_program(functions, classes, gradients)
-    _refuse_python(data)
+    operators = _operators(data)
     program = data.encode()
     out = Writer()
     out.u32(len(data.tables.inputs))
     out.u32(*[tensors.add(value) for value in data.tables.inputs])
-    return bytes(out.bytes) + program
+    records = {record: bytes(out.bytes) + program}
+    if operators:
+        texts = [str(each.schema).encode() for each in operators]
+        listed = b"".join(struct.pack("<I", len(text)) + text for text in texts)
+        records[f"{record}.operators"] = struct.pack("<I", len(texts)) + listed
+    return records
 
 
-def _refuse_python(data: ProgramData) -> None:
-    if data.callables:
-        names = sorted({getattr(each, "__qualname__", repr(each)) for each in data.callables})
+def _operators(data: ProgramData) -> list[Operator]:
+    """The operators of programs behind what it calls. NotImplementedError where that is Python
+    otherwise."""
+    found = [getattr(each, "__self__", None) for each in data.callables]
+    functions = [f for f, each in zip(data.callables, found) if not isinstance(each, Operator)]
+    if functions:
+        names = sorted({getattr(each, "__qualname__", repr(each)) for each in functions})
         raise NotImplementedError(
             f"aot_compile: expected a program without Python, got calls of {', '.join(names)}"
         )
+    operators = [each for each in found if isinstance(each, Operator)]
+    for each in operators:
+        if each.schema.is_mutable:
+            raise NotImplementedError(
+                f"aot_compile: expected operators that write to no argument, got {each.schema}"
+            )
+    return operators
 
 
 class TensorTable:

@@ -9,7 +9,7 @@ import typing
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from weft.jit.archive.code import ArchiveCode, part_of
+from weft.jit.archive.code import ArchiveCode, dotted
 from weft.jit.archive.debug import ArchivedCode
 from weft.jit.archive.names import BUILTINS, Archive, globals_of, is_known
 from weft.jit.archive.unknown import message, unknown_operators
@@ -52,6 +52,8 @@ class Definitions:
         located: Callable[[str], str] = str,
     ) -> None:
         self._code = code
+        self.digest = code.digest
+        self.version = version
         self.constants = constants
         self.located = located
         self._made: dict[str, Any] = {}
@@ -69,6 +71,10 @@ class Definitions:
     def add(self, module: str, path: str, text: bytes) -> None:
         """Adds a file of code."""
         self._code.add(module, path, text)
+
+    def names(self) -> list[str]:
+        """The qualified names of all definitions."""
+        return self._code.all_names()
 
     def find(self, name: str) -> Any:
         """The class or function of a qualified name; None if there is none."""
@@ -105,7 +111,7 @@ class Definitions:
         members: dict[str, Any] = {"__module__": _module_of(name), "__weft_source__": code}
         for each in node.body:
             if isinstance(each, ast.FunctionDef):
-                method = self._function(f"{name}.{each.name}", part_of(code, each), each)
+                method = self._function(f"{name}.{each.name}", code.part(each), each)
                 method.__module__ = members["__module__"]
                 method.__qualname__ = f"{node.name}.{each.name}"
                 members[each.name] = method
@@ -136,26 +142,27 @@ class Definitions:
 
     def _types(self, code: ArchivedCode) -> Callable[[ast.expr], Any]:
         """A function that gives the types of annotations in that code."""
-        reader = Annotations(code, Resolver(self.globals, builtins=BUILTINS))
+        resolver = Resolver(self.globals, builtins=BUILTINS)
+        reader = Annotations(code.without_origins(), resolver)
 
         def read(node: ast.expr) -> Any:
-            name = ast.unparse(node)
-            if _CLASSES_OF_TORCH in name:
+            if _CLASSES_OF_TORCH in code.text and _CLASSES_OF_TORCH in ast.unparse(node):
                 raise LoadError(
                     "load: expected a class of the archive's code, got PyTorch's own "
-                    f"{shown(name)}, which weft has not; quantised weights are saved as such"
+                    f"{shown(ast.unparse(node))}, which weft has not; quantised weights are saved "
+                    "as such"
                 )
             return reader.read(node)
 
         return read
 
     def _is_module(self, node: ast.expr) -> bool:
-        code = self._code.find(ast.unparse(node))
+        code = self._code.find(dotted(node))
         return code is not None and _base_of(code.tree.body[0]) == "Module"
 
     def _constant(self, node: ast.expr) -> Any:
         """The value of a Final: a literal, or one of the constants."""
-        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "CONSTANTS":
+        if isinstance(node, ast.Attribute) and dotted(node.value) == "CONSTANTS":
             try:
                 return getattr(self.globals["CONSTANTS"], node.attr)
             except AttributeError as error:
@@ -185,7 +192,7 @@ class Definitions:
 
     def _enum(self, name: str, code: ArchivedCode, node: ast.ClassDef) -> type:
         members = [
-            (ast.unparse(each.targets[0]), _literal(each.value))
+            (dotted(each.targets[0]), _literal(each.value))
             for each in node.body
             if isinstance(each, ast.Assign)
         ]
@@ -224,7 +231,7 @@ def _declared(node: ast.ClassDef) -> list[tuple[str, ast.expr, ast.expr | None]]
 
 def _names(node: ast.ClassDef, of: str) -> tuple[str, ...]:
     for each in node.body:
-        if isinstance(each, ast.Assign) and ast.unparse(each.targets[0]) == of:
+        if isinstance(each, ast.Assign) and dotted(each.targets[0]) == of:
             return tuple(_literal(each.value))
     return ()
 
@@ -240,7 +247,7 @@ def _hooks(node: ast.ClassDef, of: str) -> tuple[str, ...]:
 def _base_of(node: ast.stmt) -> str:
     """The name of a class's base; empty where it has none."""
     bases = node.bases if isinstance(node, ast.ClassDef) else []
-    return ast.unparse(bases[0]) if bases else ""
+    return dotted(bases[0]) if bases else ""
 
 
 def _literal(node: ast.expr) -> Any:

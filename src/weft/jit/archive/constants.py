@@ -30,12 +30,18 @@ def plain(value: Any) -> Any:
 
 
 def is_literal(value: Any) -> bool:
-    """Whether a value can stand where archives have literals only: for constants of classes and
-    defaults."""
+    """Whether a value can stand where archives have literals only: for constants of classes."""
     if type(value) in (list, tuple):
         return all(map(is_literal, value))
     is_finite = type(value) is float and math.isfinite(value)
     return value is None or type(value) in (bool, int, str) or is_finite
+
+
+def is_default(value: Any) -> bool:
+    """Whether a value can stand where archives have the default of an argument."""
+    if type(value) is tuple:
+        return all(map(is_default, value))
+    return isinstance(value, enum.Enum | ty.EnumValue | _C.device | float) or is_literal(value)
 
 
 class Constants:

@@ -8,6 +8,7 @@ or missing there leaves the places in the archive's own code.
 from __future__ import annotations
 
 import ast
+import copy
 from bisect import bisect_right
 from collections.abc import Iterable
 from typing import Any, NoReturn
@@ -61,7 +62,8 @@ class Origins:
         self._strings: tuple[Any, ...] | None = None
         self._offsets: list[int] = []
         self._entries: list[Any] = []
-        self._sources: dict[Any, Source] = {}
+        # Each with the bytes that its text has, where those are others than its characters.
+        self._sources: dict[Any, tuple[Source, bytes | None]] = {}
 
     def find(self, offset: int, line: int) -> SourceRange | None:
         """The range that a position of the file came from, or one before it in the line that starts
@@ -95,15 +97,20 @@ class Origins:
 
     def _range(self, source: Any, start: int, end: int) -> SourceRange | None:
         text, name, first = source
-        known = self._sources.get((id(text), name))
-        if known is None:
-            known = Source(self._text(text), self._name(name), int(first))
-            self._sources[id(text), name] = known
-        data = (known.text or "").encode()
-        if not known.filename or not 0 <= start <= end <= len(data):
+        found = self._sources.get((id(text), name))
+        if found is None:
+            made = Source(self._text(text), self._name(name), int(first))
+            written = made.text or ""
+            data = None if written.isascii() else written.encode()
+            found = self._sources[id(text), name] = made, data
+        known, data = found
+        if type(start) is not int or type(end) is not int:
             return None
-        before, upto = (len(data[:at].decode(errors="ignore")) for at in (start, end))
-        return SourceRange(known, before, max(upto, before + 1))
+        if not known.filename or not 0 <= start <= end <= len(data or known.text or ""):
+            return None
+        if data is not None:
+            start, end = (len(data[:at].decode(errors="ignore")) for at in (start, end))
+        return SourceRange(known, start, max(end, start + 1))
 
     def _text(self, text: Any) -> str:
         if self._strings is None:
@@ -132,6 +139,21 @@ class ArchivedCode(Code):
         self.origins = origins
         self.starts = starts or []
         super().__init__(text, filename, first_line, indent)
+
+    def part(self, node: ast.stmt) -> ArchivedCode:
+        """The code of one definition in this code."""
+        made = copy.copy(self)
+        made.tree = ast.Module([node], [])
+        return made
+
+    def own_text(self) -> str:
+        """The lines of the definition that it is the code of."""
+        (node,) = self.tree.body
+        return "\n".join(self._lines[node.lineno - 1 : node.end_lineno])
+
+    def without_origins(self) -> Code:
+        """The same code, whose ranges are those of the archive's file."""
+        return Code(self.text, self.source.filename, self.source.first_line, tree=self.tree)
 
     def _range(self, node: ast.AST) -> SourceRange:
         found = None if self.origins is None else self._origin(self.origins, node)

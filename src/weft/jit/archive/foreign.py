@@ -27,8 +27,8 @@ _ABSENT = frozenset(
 _SHARED = frozenset(
     (
         "_adaptive_avg_pool2d_backward", "_get_tracing_state", "_infer_size",
-        "_log_softmax_backward_data", "_scaled_mm", "_set_item", "_softmax_backward_data",
-        "_to_copy", "_unique2", "_unwrap_optional",
+        "_log_softmax_backward_data", "_sample_dirichlet", "_scaled_mm", "_set_item",
+        "_softmax_backward_data", "_standard_gamma", "_to_copy", "_unique2", "_unwrap_optional",
     )
 )  # fmt: skip
 # Overloads that PyTorch has not, nor another that takes their arguments for the same.

@@ -8,7 +8,8 @@ import os
 from typing import Any
 
 from weft.jit.archive.classes import Definitions, LoadedModule
-from weft.jit.archive.code import ArchiveCode
+from weft.jit.archive.code import CODE, ArchiveCode
+from weft.jit.archive.kept import kept_of
 from weft.jit.archive.legacy import (
     LIBRARIES,
     TREE,
@@ -17,8 +18,11 @@ from weft.jit.archive.legacy import (
     read_tensors,
     read_tree,
 )
+from weft.jit.archive.names import is_known
 from weft.jit.archive.objects import build, global_finder
-from weft.jit.script_module import script_module
+from weft.jit.archive.unknown import unknown_operators
+from weft.jit.cache.kept import Kept
+from weft.jit.script_module import loaded_module
 from weft.serialization.errors import LoadError
 from weft.serialization.source import Source, open_source
 from weft.serialization.storages import MapLocation, located, storages_of
@@ -53,32 +57,50 @@ def load(
             assert _extra_files is not None
             record = f"extra/{name}"
             _extra_files[name] = archive.read(record, _MAX_PICKLE) if record in archive else b""
-        root = read_root(archive, map_location)
-    return script_module(root, {})
+        root, kept = read_root(archive, map_location)
+    return loaded_module(root, kept)
 
 
-def read_root(archive: ZipReader, map_location: MapLocation) -> LoadedModule:
-    """The module of an archive as Python's object, whose methods nobody has compiled."""
+def missing_operators(path: str) -> dict[str, str]:
+    """The operators that an archive's code names and weft has not, each with the first place."""
+    with open_source(path, "load") as source:
+        archive = ZipReader(source)
+        code = ArchiveCode(archive, LIBRARIES if TREE in archive else CODE)
+    return dict(sorted(unknown_operators(code, is_known).items()))
+
+
+def read_root(archive: ZipReader, map_location: MapLocation) -> tuple[LoadedModule, Kept | None]:
+    """The module of an archive as Python's object, whose methods nobody has compiled, and where its
+    programs are kept on disk."""
     is_legacy = TREE in archive
     constants: list[Any] = []
-    code = ArchiveCode(archive, LIBRARIES) if is_legacy else ArchiveCode(archive)
+    code = ArchiveCode(archive, LIBRARIES if is_legacy else CODE)
     places = functools.partial(located, map_location)
     definitions = Definitions(code, constants, _version(archive), places)
     if is_legacy:
         tree = read_tree(archive)
         constants += read_tensors(tree, archive, map_location)
         has_values = "attributes.pkl" in archive
-        values = _objects(archive, "attributes", definitions, map_location) if has_values else ()
+        values: Any = ()
+        if has_values:
+            pickle = archive.read("attributes.pkl", _MAX_PICKLE)
+            values = _objects(archive, "attributes", pickle, definitions, map_location)
         modules = LegacyModules(archive, definitions, constants, values)
-        return modules.make(get(tree, "mainModule", dict))
-    listed = _objects(archive, "constants", definitions, map_location)
+        made = modules.make(get(tree, "mainModule", dict))
+        code.parse_all()
+        return made, None
+    constants_pickle, data = (
+        archive.read(f"{record}.pkl", _MAX_PICKLE) for record in ("constants", "data")
+    )
+    kept = kept_of(definitions, (constants_pickle, data), map_location)
+    listed = _objects(archive, "constants", constants_pickle, definitions, map_location)
     if not isinstance(listed, (tuple, list)):
         raise LoadError(f"load: expected a tuple of constants, got {type(listed).__name__}")
     constants += listed
-    root = _objects(archive, "data", definitions, map_location)
+    root = _objects(archive, "data", data, definitions, map_location)
     if not isinstance(root, LoadedModule):
         raise LoadError(f"load: expected a module in the archive, got {type(root).__name__}")
-    return root
+    return root, kept
 
 
 # What stands at a place of files that are no zip archives, and what those are.
@@ -103,9 +125,9 @@ def _version(archive: ZipReader) -> int:
 
 
 def _objects(
-    archive: ZipReader, record: str, definitions: Definitions, map_location: MapLocation
-) -> Any:
+    archive: ZipReader, record: str, pickle: bytes, definitions: Definitions,
+    map_location: MapLocation,
+) -> Any:  # fmt: skip
     """The object of a pickle, `data` or `constants`, with the storages of its folder."""
     storages = storages_of(archive, record, map_location)
-    pickle = archive.read(f"{record}.pkl", _MAX_PICKLE)
     return Unpickler(pickle, global_finder(definitions), storages.persistent, build).load()

@@ -115,10 +115,14 @@ class _Device(Sugared):
         if not known or UNKNOWN in known or call.kwargs:
             return self.operator.call(c, call)
         try:
-            made = _C.device(self.located(":".join(map(str, known))))
+            made = self.constant_of(*known)
         except RuntimeError as error:
             fail(str(error), call.range)
         return Simple(c.constant(made))
+
+    def constant_of(self, *parts: Any) -> _C.device:
+        """The device that literals name."""
+        return _C.device(self.located(":".join(map(str, parts))))
 
 
 _AUTOGRAD = {"grad": grad, "backward": backward}

@@ -9,6 +9,8 @@ from typing import Any
 from weft._C import Tensor
 from weft.jit.archive.classes import Definitions, LoadedModule
 from weft.jit.archive.state import restored
+from weft.jit.frontend.types.module_types import JitAttribute
+from weft.jit.ir import types as ty
 from weft.nn import Module, Parameter
 from weft.serialization.errors import LoadError, shown
 from weft.serialization.globals import find_global, set_state
@@ -33,6 +35,11 @@ def global_finder(definitions: Definitions) -> Callable[[str, str], Any]:
             raise LoadError(
                 "load: expected tensors of plain dtypes, got a quantised one, which weft has not; "
                 "save the module before it is quantised"
+            )
+        if name == "_rebuild_sparse_tensor":
+            raise LoadError(
+                "load: expected strided tensors in an archive, got a sparse one, which programs "
+                "have not; x.to_dense() is strided"
             )
         if f"{module}.{name}" == _BY_NUMBER:
             return Callee(_BY_NUMBER, lambda number: _numbered(definitions.constants, number))
@@ -156,4 +163,6 @@ def _set(module: LoadedModule, name: str, value: Any) -> None:
     elif isinstance(value, Module):
         Module.add_module(module, name, value)
     elif name != "_is_full_backward_hook":
-        setattr(module, name, value)
+        declared = type(module).__annotations__.get(name)
+        is_object = isinstance(declared, ty.ClassType)  # which may be callable, as a function is
+        setattr(module, name, JitAttribute(value, declared) if is_object else value)

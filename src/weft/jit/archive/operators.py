@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft import _C
-from weft.jit.archive import images, vision  # noqa: F401, which register
+from weft.jit.archive import attention, images, traced, vision  # noqa: F401, which register
 from weft.jit.archive.former import FORMER
 from weft.jit.archive.functions import COMPOSED
 from weft.jit.archive.numbers import (
@@ -28,6 +28,7 @@ from weft.jit.frontend.source.errors import FrontendError, UnknownOperator
 from weft.jit.frontend.values import UNKNOWN, Arg, Call, Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.library import _operator as library
+from weft.library._overloads import overload_of
 
 _BY_NUMBER: dict[ty.Type, Any] = {
     ty.DTYPE: NUMBERED_DTYPES,
@@ -70,7 +71,7 @@ class Operator(Sugared):
             return found
         custom = library.find(self.kind)
         if custom is not None:
-            return CustomOperator(custom.face, self.kind).call(c, call)
+            return CustomOperator(overload_of(custom), self.kind).call(c, call)
         if self.kind in COMPOSED:
             return _call_composed(c, self.kind, call)
         if overloads:

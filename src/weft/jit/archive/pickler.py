@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from weft import _C
 from weft._C import Tensor
@@ -12,6 +12,7 @@ from weft.jit.archive.naming import Names
 from weft.jit.archive.state import has_state, state_of
 from weft.jit.frontend.types.annotations import type_of_value
 from weft.jit.ir import types as ty
+from weft.serialization.globals import ARCHIVE_DTYPES
 from weft.serialization.pickle_writer import PickleWriter
 
 _REBUILD = "torch._utils _rebuild_tensor_v2"
@@ -19,6 +20,10 @@ _REBUILD = "torch._utils _rebuild_tensor_v2"
 
 class ArchivePickler(PickleWriter):
     """One pickle of values whose types are known."""
+
+    storage_names: ClassVar[dict[Any, str]] = {
+        dtype: f"{name}Storage" for name, dtype in ARCHIVE_DTYPES.items()
+    }
 
     def __init__(self, names: Names) -> None:
         super().__init__()

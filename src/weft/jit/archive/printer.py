@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from weft.jit.archive import calls
 from weft.jit.archive.canonical import is_counted
 from weft.jit.archive.collect import Collector, is_closure
-from weft.jit.archive.constants import Constants, is_literal, plain
+from weft.jit.archive.constants import Constants, is_default, plain
 from weft.jit.archive.expressions import call_of, cast, expression
 from weft.jit.archive.foreign import is_foreign
 from weft.jit.archive.naming import Names
@@ -114,7 +114,7 @@ class FunctionPrinter:
     def _default(self, name: str) -> str | None:
         """The text of an argument's default; None where there is none, or no literal for it."""
         defaults = self.function.defaults
-        if name not in defaults or not is_literal(plain(defaults[name])):
+        if name not in defaults or not is_default(plain(defaults[name])):
             return None
         return self.program.constants.text(defaults[name])
 

@@ -25,7 +25,7 @@ _WRITTEN: tuple[tuple[str, Any, str], ...] = (
     (
         "",
         weft,
-        """as_strided_scatter binomial combinations corrcoef cov get_autocast_dtype igamma igammac
+        """as_strided_scatter combinations corrcoef cov get_autocast_dtype igamma igammac
         index_reduce is_autocast_cpu_enabled istft lu_solve matrix_exp nanquantile
         nonzero_static pinverse polar quantile stft unbind_copy vander""",
     ),
@@ -66,7 +66,7 @@ _READ: tuple[tuple[str, Any, str], ...] = (
         weft,
         """absolute absolute_ arccos arccos_ arccosh arccosh_ arcsin arcsin_ arcsinh arcsinh_ arctan
         arctan2 arctan_ arctanh arctanh_ atleast_1d atleast_2d atleast_3d bartlett_window
-        blackman_window broadcast_tensors cartesian_prod chain_matmul clip clip_ column_stack
+        blackman_window broadcast_tensors cartesian_prod clip clip_ column_stack
         complex concat concatenate cumulative_trapezoid divide dsplit dstack fix fix_
         frobenius_norm ger gradient greater greater_equal hamming_window hann_window histogram
         hsplit hstack kaiser_window less less_equal logspace lu_unpack meshgrid multiply negative
@@ -101,13 +101,20 @@ _READ: tuple[tuple[str, Any, str], ...] = (
         softmax xlogy""",
     ),
 )
-_BITWISE = {
+# Those of other names.
+_NAMED = {
     "__and__": "bitwise_and",
     "__or__": "bitwise_or",
     "__xor__": "bitwise_xor",
     "__lshift__": "bitwise_left_shift",
     "__rshift__": "bitwise_right_shift",
+    "_conj": "conj",
+    "_conj_physical": "conj_physical",
+    "_neg_view": "neg",
+    "_unsafe_view": "reshape",
+    "data": "detach",
 }
+_NAMED_IN_PLACE = {f"__i{name[2:]}": f"{_NAMED[name]}_" for name in list(_NAMED)[:5]}
 
 
 def _functions(rows: tuple[tuple[str, Any, str], ...]) -> dict[str, Callable[..., Any]]:
@@ -122,7 +129,8 @@ WRITTEN = _functions(_WRITTEN)
 _CALLED = {
     **WRITTEN,
     **_functions(_READ),
-    **{f"aten::{name}": getattr(weft, function) for name, function in _BITWISE.items()},
+    **{f"aten::{name}": getattr(weft, function) for name, function in _NAMED.items()},
+    **{f"aten::{name}": getattr(Tensor, method) for name, method in _NAMED_IN_PLACE.items()},
 }
 
 

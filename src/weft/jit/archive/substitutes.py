@@ -13,6 +13,7 @@ from weft.amp.autocast_mode import is_autocast_cpu_enabled
 from weft.jit.frontend.language.functions import compile_function
 from weft.jit.ir import Function
 from weft.nn._operators import recurrent as rnn
+from weft.nn.functional import scaled_dot_product_attention
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {}
 
@@ -113,6 +114,13 @@ def lstm_cell(
 ) -> tuple[Tensor, Tensor]:
     after = forget.sigmoid() * memory + entry.sigmoid() * cell.tanh()
     return output.sigmoid() * after.tanh(), after
+
+
+@_stands_for("aten::_attention")
+def attention(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_causal: bool, scale: float
+) -> Tensor:
+    return scaled_dot_product_attention(query, key, value, mask, 0.0, is_causal, scale)
 
 
 @_stands_for("aten::_recurrent_layer")

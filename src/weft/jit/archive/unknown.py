@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import functools
+import re
 from collections.abc import Callable
 
 from weft.jit.archive.code import ArchiveCode
@@ -27,13 +29,21 @@ def operator_named(node: ast.AST) -> str | None:
     return None
 
 
+_NAMED = re.compile(r"\b(?:torch|ops\.(\w+))\.(\w+)")
+
+
 def unknown_operators(code: ArchiveCode, known: Callable[[str], bool]) -> dict[str, str]:
     """By operator that is not known the first place that names it, as "file:line:column"."""
     found: dict[str, str] = {}
+    is_known = functools.cache(known)
     for each in code.definitions():
+        # Most definitions name none: their text tells it sooner than their tree.
+        names = {f"{space or 'aten'}::{name}" for space, name in _NAMED.findall(each.own_text())}
+        if all(name in found or is_known(name) for name in names):
+            continue
         for node in ast.walk(each.tree):
             kind = operator_named(node)
-            if kind is not None and kind not in found and not known(kind):
+            if kind is not None and kind not in found and not is_known(kind):
                 found[kind] = str(each.range(node))
     return found
 

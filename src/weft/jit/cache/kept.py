@@ -25,15 +25,19 @@ class Kept:
     """The files of one function, or of a text with functions in it."""
 
     def __init__(self, walk: Walk, *names: str) -> None:
-        self.walk = walk
-        self.key = key(_version(), walk.digest, *names)
+        self.walk, self._names = walk, names
         self._entries: dict[str, Entry | None] = {}
         # The classes of a module's program, by their names.
         self.class_named: Callable[[str], Any] = lambda name: None
 
+    @functools.cached_property
+    def key(self) -> str:
+        """The digest of everything that the programs depend on."""
+        return key(_version(), self.walk.digest, *self._names)
+
     def inner(self, name: str) -> Kept:
         """The files of a function in the text, or of a method of the module."""
-        made = Kept(self.walk, name)
+        made = type(self)(self.walk, name)
         made.class_named = self.class_named
         return made
 

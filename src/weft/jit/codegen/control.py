@@ -75,7 +75,7 @@ def _is_fusible(low: Lowering, node: Node) -> bool:
         left, right = node.inputs
         if left.type == ty.NONE:
             left, right = right, left
-        stays = left not in low.live.dies[node] and not left.is_constant
+        stays = left not in low.live.last_uses[node] and not left.is_constant
         return (
             right.type == ty.NONE and right.is_constant and stays and not is_scalar_type(left.type)
         )
@@ -108,10 +108,10 @@ def jump_on(low: Lowering, condition: Value, when: bool) -> Code:
     return low.emit(f"jump_{word}_{scalar.name}", b=first, c=low.scalar_source(right))
 
 
-def _condition_done(low: Lowering, condition: Value, dying: list[Value]) -> None:
+def _condition_done(low: Lowering, condition: Value, last_used: list[Value]) -> None:
     """The registers of a condition, or of what it compares, are free if nobody needs them."""
     node = low.deferred.pop(condition, None)
-    low.forget(dying if node is None else low.live.dies[node])
+    low.forget(last_used if node is None else low.live.last_uses[node])
 
 
 # ---- branches ----
@@ -120,7 +120,7 @@ def _condition_done(low: Lowering, condition: Value, dying: list[Value]) -> None
 def _if(low: Lowering, node: Node) -> None:
     registers, (condition,) = low.registers, node.inputs
     skip = jump_on(low, condition, False)
-    _condition_done(low, condition, low.live.dies[node])
+    _condition_done(low, condition, low.live.last_uses[node])
     targets = [_target(low, node, i) for i in range(len(node.outputs))]
     start = registers.snapshot()
     _branch(low, node.blocks[0], targets)
@@ -188,14 +188,14 @@ def _loop(low: Lowering, node: Node) -> None:
     counter_used = body.params[0].has_uses
     counted = counter_used or not endless
     exits: list[Code] = []
-    dying = low.live.dies[node]
-    homes = [_home(low, node, i, initial, dying) for i in range(len(initial))]
+    last_used = low.live.last_uses[node]
+    homes = [_home(low, node, i, initial, last_used) for i in range(len(initial))]
     if not (condition.is_constant and condition.constant is True):
         exits.append(jump_on(low, condition, False))
     # What loops read but do not carry stays where it is until they end.
-    kept = [value for value in dying if value is max_trip]
+    kept = [value for value in last_used if value is max_trip]
     low.forget(
-        [v for v in dying if v is not max_trip and registers.owners.get(registers.of[v]) is v]
+        [v for v in last_used if v is not max_trip and registers.owners.get(registers.of[v]) is v]
     )
     counter = limit = 0
     if counted:
@@ -224,14 +224,16 @@ def _loop(low: Lowering, node: Node) -> None:
     low.release(low.live.after[node])
 
 
-def _home(low: Lowering, node: Node, index: int, initial: list[Value], dying: list[Value]) -> int:
+def _home(
+    low: Lowering, node: Node, index: int, initial: list[Value], last_used: list[Value]
+) -> int:
     """The register of a carried value: that of its initial value if nobody else needs it."""
     registers, value = low.registers, initial[index]
     param = node.blocks[0].params[index + 1]
     scalar = is_scalar_type(param.type)
     register = registers.of.get(value)
     if (
-        value in dying
+        value in last_used
         and register is not None
         and initial.count(value) == 1
         and value is not node.inputs[0]
@@ -247,7 +249,7 @@ def _home(low: Lowering, node: Node, index: int, initial: list[Value], dying: li
             low.load(register, value)
         elif value.node is None or value.node.kind != "prim::Uninitialized":
             again = value in initial[index + 1 :] or value is node.inputs[0]
-            low.move(register, registers.of[value], value in dying and not again)
+            low.move(register, registers.of[value], value in last_used and not again)
     return registers.reserve(register)
 
 
@@ -287,30 +289,30 @@ def _repeat(
 def _fused(low: Lowering, node: Node) -> None:
     """The group runs as one, or else the operators of its block one by one."""
     registers, block = low.registers, node.blocks[0]
-    dying = low.live.dies[node]
+    last_used = low.live.last_uses[node]
     if not node.outputs:  # nobody wants anything of it but its errors
-        fused_body(low, node, block, [], dying)
+        fused_body(low, node, block, [], last_used)
         return
     index = low.compiler.group(node)
     results = [registers.take(False, value) for value in node.outputs]
     # What the group reads last it frees, and may write its results to; if it does not run, the
     # operators do that.
-    words = low.words(node.inputs, dying)
+    words = low.words(node.inputs, last_used)
     low.site_words("run_group", words, results, index)
     fallback = low.emit("jump")
     start = registers.snapshot()
-    low.forget([value for value in dying if value in node.inputs])
-    low.release([value for value in dying if value not in node.inputs])
+    low.forget([value for value in last_used if value in node.inputs])
+    low.release([value for value in last_used if value not in node.inputs])
     finish = low.emit("jump")
     fallback.target = low.here()
     registers.restore(start)
     for register in results:
         registers.owners.pop(register)
         registers.reserve(register)
-    fused_body(low, node, block, results, dying)
+    fused_body(low, node, block, results, last_used)
     finish.target = low.here()
     registers.restore(start)
-    for value in dying:
+    for value in last_used:
         registers.free(registers.of[value])
     for value, register in zip(node.outputs, results):
         registers.unreserve(register)
@@ -318,7 +320,7 @@ def _fused(low: Lowering, node: Node) -> None:
 
 
 def fused_body(
-    low: Lowering, node: Node, block: Block, results: list[int], dying: list[Value]
+    low: Lowering, node: Node, block: Block, results: list[int], last_used: list[Value]
 ) -> None:
     """The operators of a group: its parameters are the inputs under other names."""
     registers = low.registers
@@ -331,7 +333,7 @@ def fused_body(
             low.load(register, value)
         else:
             low.move(register, registers.of[value], False)
-    low.release(dying)
+    low.release(last_used)
     low.release(low.live.idle[block])
     _hint(low, block, block.returns, results)
     low.block(block)

@@ -12,7 +12,7 @@ from weft.jit.ir import Block, Graph, Node, Value
 class Liveness:
     """What dies, and where.
 
-    - `dies[node]`: inputs nobody uses after it (of a loop: initial values, it may keep them)
+    - `last_uses[node]`: inputs nobody uses after it (of a loop: initial values, it may keep them)
     - `unused[node]`: outputs nobody uses
     - `dead_at[block]`: values from outside that are dead when a branch starts
     - `ends[block]`: returned values that die with the block
@@ -21,7 +21,7 @@ class Liveness:
     """
 
     def __init__(self, graph: Graph) -> None:
-        self.dies: dict[Node, list[Value]] = {}
+        self.last_uses: dict[Node, list[Value]] = {}
         self.unused: dict[Node, list[Value]] = {}
         self.after: dict[Node, list[Value]] = {}
         self.dead_at: dict[Block, list[Value]] = {}
@@ -47,7 +47,7 @@ class Liveness:
             elif node.blocks:
                 self._branches(node, live)
             inputs = dict.fromkeys([value for value in node.inputs if not value.is_constant])
-            self.dies[node] = [value for value in inputs if value not in live]
+            self.last_uses[node] = [value for value in inputs if value not in live]
             live.update(inputs)
         self.idle[block] = [value for value in block.params if value not in live]
         live.difference_update(block.params)

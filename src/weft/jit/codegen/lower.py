@@ -65,14 +65,13 @@ class Lowering:
         """The index of the next instruction."""
         return len(self.code)
 
-    def site(
-        self, name: str, inputs: tuple[Value, ...], outputs: list[Value], dying: list[Value],
-        extra: int = 0,
-    ) -> None:  # fmt: skip
-        """An instruction with a site. Values that die in it make room for its results."""
-        args = self.words(inputs, dying)
-        self.forget(dying)
-        results = [self.registers.define(value) for value in outputs]
+    def site(self, name: str, node: Node, extra: int = 0) -> None:
+        """The instruction of a node, with a site. Values whose last use it is make room for its
+        results."""
+        last_used = self.live.last_uses[node]
+        args = self.words(node.inputs, last_used)
+        self.forget(last_used)
+        results = [self.registers.define(value) for value in node.outputs]
         self.emit(name, site=Site(args, results, extra))
 
     def site_words(self, name: str, words: list[int], results: list[int], extra: int = 0) -> None:
@@ -84,10 +83,10 @@ class Lowering:
         """The operand that empties an object register."""
         return register | LAST_USE_BIT
 
-    def words(self, inputs: tuple[Value, ...], dying: list[Value]) -> list[int]:
+    def words(self, inputs: tuple[Value, ...], last_used: list[Value]) -> list[int]:
         """Operands; the last mention of an object that dies says so."""
         result = []
-        registers, left = self.registers.of, dying[:]
+        registers, left = self.registers.of, last_used[:]
         for value in inputs[::-1]:
             node = value.node
             if node is not None and node.kind == "prim::Constant":

@@ -50,7 +50,7 @@ def _scalar(low: Lowering, node: Node) -> None:
             wide = literal(scalar.operands[1], node.inputs[1].constant)
         if wide is None:
             sources.append(low.scalar_source(node.inputs[1]))
-    low.forget(low.live.dies[node])
+    low.forget(low.live.last_uses[node])
     target = low.registers.define(node.output)
     if wide is not None:
         low.emit(f"{scalar.name}_imm", target, sources[0], x=wide)
@@ -60,26 +60,26 @@ def _scalar(low: Lowering, node: Node) -> None:
 
 def _operator(low: Lowering, node: Node) -> None:
     """A table or builtin operator. What a builtin takes besides its parameters is one tuple."""
-    inputs, dying = node.inputs, low.live.dies[node]
+    inputs, last_used = node.inputs, low.live.last_uses[node]
     try:
         schema = schemas.of(node.kind).schema
     except KeyError:
         schema = None  # of an archive, maybe: the program says so when it gets there
     extra = low.tables.string(node.kind)
     if "reuses" in node.attrs:
-        low.site("call_reusing", inputs, node.outputs, dying, extra)
+        low.site("call_reusing", node, extra)
         return
     if schema is None or not schema.varargs:
-        low.site("call_operator", inputs, node.outputs, dying, extra)
+        low.site("call_operator", node, extra)
         return
     fixed = len(schema.args) - 1
     rest = inputs[fixed:]
-    early = [value for value in dying if value in rest and value not in inputs[:fixed]]
+    early = [value for value in last_used if value in rest and value not in inputs[:fixed]]
     words = low.words(rest, early)
     low.forget(early)
     pack = low.registers.take(False, node)
     low.site_words("make_tuple", words, [pack])
-    late = [value for value in dying if value not in early]
+    late = [value for value in last_used if value not in early]
     words = low.words(inputs[:fixed], late)
     low.forget(late)
     low.registers.free(pack)
@@ -91,14 +91,14 @@ def _operator(low: Lowering, node: Node) -> None:
 def _list(low: Lowering, node: Node) -> None:
     t = ty.non_none(node.output.type)
     assert isinstance(t, ty.ListType)
-    low.site("make_list", node.inputs, node.outputs, low.live.dies[node], list_tag(t.elem))
+    low.site("make_list", node, list_tag(t.elem))
 
 
 @_handles("prim::DictConstruct")
 def _dict(low: Lowering, node: Node) -> None:
     t = ty.non_none(node.output.type)
     assert isinstance(t, ty.DictType)
-    low.site("make_dict", node.inputs, node.outputs, low.live.dies[node], list_tag(t.value))
+    low.site("make_dict", node, list_tag(t.value))
 
 
 @_handles("prim::TupleConstruct")
@@ -106,30 +106,30 @@ def _tuple(low: Lowering, node: Node) -> None:
     t = node.output.type
     named = isinstance(t, ty.TupleType) and t.name is not None
     extra = low.tables.type(t) + 1 if named else 0
-    low.site("make_tuple", node.inputs, node.outputs, low.live.dies[node], extra)
+    low.site("make_tuple", node, extra)
 
 
 @_handles("prim::TupleUnpack")
 def _tuple_unpack(low: Lowering, node: Node) -> None:
-    low.site("unpack_tuple", node.inputs, node.outputs, low.live.dies[node])
+    low.site("unpack_tuple", node)
 
 
 @_handles("prim::ListUnpack")
 def _list_unpack(low: Lowering, node: Node) -> None:
-    low.site("unpack_list", node.inputs, node.outputs, low.live.dies[node])
+    low.site("unpack_list", node)
 
 
 @_handles("prim::Print")
 def _print(low: Lowering, node: Node) -> None:
-    low.site("print", node.inputs, [], low.live.dies[node])
+    low.site("print", node)
 
 
 def _fixed(low: Lowering, node: Node, name: str, x: int = 0, scalar: bool = False) -> None:
     """a = name(b): one object in, one value out, into a register of the instruction's class."""
     (value,) = node.inputs
     register, copied = low.object_source(value)
-    dies = value in low.live.dies[node]
-    low.forget(low.live.dies[node])
+    dies = value in low.live.last_uses[node]
+    low.forget(low.live.last_uses[node])
     if copied:
         low.registers.free(register)
     target = low.registers.define(node.output)
@@ -156,12 +156,12 @@ def _list_item(low: Lowering, node: Node) -> None:
         _operator(low, node)
         return
     register, at = low.registers.of[items], low.scalar_source(index)
-    dying = low.live.dies[node]
-    low.forget(dying)
+    last_used = low.live.last_uses[node]
+    low.forget(last_used)
     target = low.registers.define(node.output)
     scalar = is_scalar_register(target)
     low.emit("get_list_scalar" if scalar else "get_list_object", target, register, at)
-    if items in dying and register != target:
+    if items in last_used and register != target:
         low.emit("release", register)
 
 
@@ -187,7 +187,7 @@ def _set_attribute(low: Lowering, node: Node) -> None:
     low.emit(name, obj, register, x=slot)
     if value.is_constant and not is_scalar_register(register):
         low.drop(register)
-    low.release(low.live.dies[node])
+    low.release(low.live.last_uses[node])
 
 
 def _slot(target: Value, name: str) -> int:
@@ -207,30 +207,30 @@ def _create(low: Lowering, node: Node) -> None:
 @_handles("prim::CallFunction")
 def _call(low: Lowering, node: Node) -> None:
     index = low.compiler.function(node.attrs["function"])
-    low.site("call_function", node.inputs, node.outputs, low.live.dies[node], index)
+    low.site("call_function", node, index)
 
 
 @_handles("prim::CallMethod")
 def _call_method(low: Lowering, node: Node) -> None:
-    t, name, dying = node.inputs[0].type, node.attrs["name"], low.live.dies[node]
+    t, name = node.inputs[0].type, node.attrs["name"]
     if isinstance(t, ty.ClassType):
         index = low.compiler.function(t.methods[name])
-        low.site("call_function", node.inputs, node.outputs, dying, index)
+        low.site("call_function", node, index)
     else:
         low.compiler.method(name)
-        low.site("call_method", node.inputs, node.outputs, dying, low.tables.string(name))
+        low.site("call_method", node, low.tables.string(name))
 
 
 @_handles("prim::CallPython")
 def _call_python(low: Lowering, node: Node) -> None:
     index = low.compiler.external(node.attrs["callable"], node.output.type)
-    low.site("call_external", node.inputs, node.outputs, low.live.dies[node], index)
+    low.site("call_external", node, index)
 
 
 @_handles("prim::fork")
 def _fork(low: Lowering, node: Node) -> None:
     index = low.compiler.function(node.attrs["function"])
-    low.site("fork", node.inputs, node.outputs, low.live.dies[node], index)
+    low.site("fork", node, index)
 
 
 @_handles("aten::wait")
@@ -263,12 +263,12 @@ def _cast(low: Lowering, node: Node) -> None:
     if value.is_constant:
         low.load(low.registers.define(node.output), value)
         return
-    source, last = low.registers.of[value], bool(low.live.dies[node])
+    source, last = low.registers.of[value], bool(low.live.last_uses[node])
     scalar = is_scalar_type(node.output.type)
     if last and is_scalar_register(source) == scalar and node.output not in low.registers.hints:
         low.registers.put(node.output, source)  # the same value in the same place
         return
-    low.forget(low.live.dies[node])
+    low.forget(low.live.last_uses[node])
     target = low.registers.define(node.output)
     if scalar and not is_scalar_register(source):
         low.emit("unbox_cast", target, source)
@@ -311,7 +311,7 @@ def _raise(low: Lowering, node: Node) -> None:
     register, _ = low.object_source(node.inputs[0])
     name = low.tables.string(node.attrs.get("exception", "RuntimeError"))
     low.emit("raise", b=register, x=name)
-    low.forget(low.live.dies[node])
+    low.forget(low.live.last_uses[node])
     if node.inputs[0].is_constant:
         low.registers.free(register)
 
@@ -327,9 +327,9 @@ def _enter_autocast(low: Lowering, node: Node) -> None:
     low.emit("enter_autocast", b=register)
     if copied:
         low.drop(register)
-    elif low.live.dies[node]:
+    elif low.live.last_uses[node]:
         low.emit("release", register)
-    low.forget(low.live.dies[node])
+    low.forget(low.live.last_uses[node])
 
 
 @_handles("prim::ExitGradMode", "prim::ExitAutocast")
@@ -347,7 +347,7 @@ def _identity(low: Lowering, node: Node) -> None:
         _operator(low, node)
         return
     register = low.registers.of[left]
-    low.forget(low.live.dies[node])
+    low.forget(low.live.last_uses[node])
     low.emit(name, low.registers.define(node.output), register)
-    if left in low.live.dies[node]:
+    if left in low.live.last_uses[node]:
         low.emit("release", register)

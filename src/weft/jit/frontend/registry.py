@@ -65,7 +65,8 @@ def builtin(
         for obj in objects:
             known = name or getattr(obj, "__name__", str(obj))
             checked = rule if takes is None else _checked(rule, known, takes, keywords)
-            _builtins[obj] = (known, checked)
+            # Imported while weft.fx traces, which has another function in the place of math.sqrt.
+            _builtins[getattr(obj, "_weft_recorded", obj)] = (known, checked)
         return rule
 
     return register

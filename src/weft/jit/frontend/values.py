@@ -4,7 +4,7 @@ exists only here (a Python module, a function, a class, a range, a list of modul
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from weft.jit.frontend.source.errors import fail
@@ -196,6 +196,8 @@ class TupleLiteral(Sugared):
         self.items = list(items)
         self.fields = fields
         self.type = type
+        inner = (each.part_count if isinstance(each, TupleLiteral) else 1 for each in self.items)
+        self.part_count: int = ty.few_parts(inner)
         self._made: tuple[Any, Value] | None = None
 
     def describe(self) -> str:
@@ -250,6 +252,19 @@ class TupleLiteral(Sugared):
 
     def key(self) -> Any:
         return ("tuple", tuple(item.key() for item in self.items))
+
+
+class Known(Sugared):
+    """Something that is called while compiling; `run(c, call)` is what a call of it means."""
+
+    def __init__(self, what: str, run: Callable[[Compiler, Call], Sugared]) -> None:
+        self.what, self.run = what, run
+
+    def describe(self) -> str:
+        return self.what
+
+    def call(self, c: Compiler, call: Call) -> Sugared:
+        return self.run(c, call)
 
 
 class Spread(Sugared):

@@ -144,6 +144,27 @@ class DictType(Type):
         return f"Dict({self.key}, {self.value})"
 
 
+MOST_PARTS = 100_000  # of a type: in a program their number may double from line to line
+
+
+class TooManyParts(ValueError):
+    """A tuple, or the type of one, that is too large to be compared and printed."""
+
+
+def few_parts(parts: Iterable[int]) -> int:
+    """How many parts a tuple of these has. TooManyParts for more than are good."""
+    count = 1 + sum(parts)
+    if count > MOST_PARTS:
+        raise TooManyParts(f"expected tuples of at most {MOST_PARTS} parts, got one of {count}")
+    return count
+
+
+def parts_of(type: Type) -> int:
+    """How many types a type is made of, with itself."""
+    known = type.__dict__.get("parts")
+    return known if known is not None else 1 + sum(map(parts_of, type.children))
+
+
 @record(frozen=True, repr=False)
 class TupleType(Type):
     """A tuple; a NamedTuple where it has a name. The IR text of one element is `(int,)`."""
@@ -155,6 +176,7 @@ class TupleType(Type):
     def __post_init__(self) -> None:
         if self.name is not None and len(self.fields) != len(self.elems):
             raise ValueError(f"TupleType: expected {len(self.elems)} fields, got {self.fields}")
+        self.__dict__["parts"] = few_parts(map(parts_of, self.elems))
 
     @property
     def annotation(self) -> str:

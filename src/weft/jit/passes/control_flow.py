@@ -3,12 +3,12 @@
 - `If` with a constant condition: the branch that runs takes its place.
 - `If` that gives the same on both branches, or the condition itself.
 - Loops that never run; carried values that never change.
-- Casts to the type a value has already.
+- Casts to a type that the value is known to have.
 """
 
 from __future__ import annotations
 
-from weft.jit.ir import BOOL, INT, Graph, Node, Value
+from weft.jit.ir import BOOL, INT, Graph, Node, Value, is_subtype
 from weft.jit.ir.graph import Block
 from weft.jit.ir.literals import text_of
 from weft.jit.passes.options import DEFAULT, Options
@@ -28,11 +28,15 @@ def _block(block: Block) -> bool:
             changed |= _if(node)
         elif node.kind == "prim::Loop":
             changed |= _loop(node)
-        elif node.kind == "prim::unchecked_cast" and node.inputs[0].type == node.output.type:
+        elif node.kind == "prim::unchecked_cast" and _says_nothing(node):
             node.replace_outputs_with(node.inputs)
             node.destroy()
             changed = True
     return changed
+
+
+def _says_nothing(cast: Node) -> bool:
+    return is_subtype(cast.inputs[0].type, cast.output.type)
 
 
 # ---- If ----

@@ -70,7 +70,7 @@ class _Freezer:
                 owner, path = self.objects[node.inputs[0]]
                 held = getattr(owner, node.attrs["name"])
                 is_tensor = hasattr(held, "untyped_storage")
-                address = held.untyped_storage().data_ptr() if is_tensor else 0
+                address = held.untyped_storage().info().address if is_tensor else 0
                 places[node.output] = address or f"{path}.{node.attrs['name']}"
         return places
 

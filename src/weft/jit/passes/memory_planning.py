@@ -36,11 +36,11 @@ def run(graph: Graph, options: Options = DEFAULT) -> bool:
         return False
     live, changed = Liveness(graph), False
     for node in candidates:
-        dying = set(live.dies[node])
+        last_used = set(live.last_uses[node])
         reuses = [
             index
             for index, value in enumerate(node.inputs)
-            if value in dying and _may_give(value, graph) and _may_fit(value, node.output)
+            if value in last_used and _may_give(value, graph) and _may_fit(value, node.output)
         ]
         # Of an operand that is read twice, one mention says it.
         reuses = [i for i in reuses if node.inputs.index(node.inputs[i]) == i]

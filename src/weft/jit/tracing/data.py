@@ -114,8 +114,12 @@ for _name in ("from_numpy", "frombuffer", "from_dlpack"):
 
 
 @face("weft._write_out")
-def write_out(rec: Recorder, module: Any, function: str, result: Tensor, out: Tensor) -> Tensor:
+def write_out(
+    rec: Recorder, module: Any, function: str, result: Tensor, out: Tensor, casts: bool
+) -> Tensor:
     """A result written to `out`."""
+    if casts and result.dtype != out.dtype:
+        result = _aten._to_copy(result, dtype=out.dtype)
     return _aten.alias_copy(result, out=out)
 
 

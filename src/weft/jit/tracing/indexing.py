@@ -41,6 +41,14 @@ def _classify(rec: Recorder, item: Any) -> Any:
     return item
 
 
+def _is_like_tuple(index: Any) -> bool:
+    """Whether a list stands for a tuple, as csrc/bindings/indexing.cpp says."""
+    if not isinstance(index, (list, range)) or len(index) >= 32:
+        return False
+    kinds = (Tensor, slice, type(None), type(Ellipsis))
+    return any(isinstance(item, kinds) or hasattr(type(item), "__len__") for item in index)
+
+
 def _listed(items: Any) -> Tensor:
     made = _C.tensor(list(items))
     return made.to(_C.int64) if made.numel() == 0 else made
@@ -60,7 +68,8 @@ class _Walk:
         self.rec, self.view = rec, tensor
         self.indices: list[Tensor | None] = []
         self._dim = 0
-        items = [_classify(rec, each) for each in (index if isinstance(index, tuple) else (index,))]
+        given = index if isinstance(index, tuple) or _is_like_tuple(index) else (index,)
+        items = [_classify(rec, each) for each in given]
         taken = sum(map(_dims, items))
         if taken > tensor.dim():
             raise IndexError(f"index: expected at most {tensor.dim()} indices, got {taken}")

@@ -79,7 +79,7 @@ def _unary(name: str, function: Callable[[Any], Any]) -> Any:
     return method
 
 
-def _decides(name: str, function: Callable[[Any, Any], bool]) -> Any:
+def _comparison(name: str, function: Callable[[Any, Any], bool]) -> Any:
     """A comparison. Where weft itself decides by a size, the trace checks that it still would."""
 
     def method(self: Any, other: Any) -> Any:
@@ -163,7 +163,7 @@ def _methods() -> dict[str, Any]:
     made["__abs__"] = _unary("prim::abs", operator.abs)
     made["__pos__"] = lambda self: self
     for word in ("lt", "le", "gt", "ge", "eq", "ne"):
-        made[f"__{word}__"] = _decides(word, getattr(operator, word))
+        made[f"__{word}__"] = _comparison(word, getattr(operator, word))
     made["__bool__"] = lambda self, decide=made["__ne__"]: decide(self, 0)
     made["__int__"] = _converts("int", int)
     made["__index__"] = _converts("index", int)

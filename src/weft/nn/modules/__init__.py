@@ -40,9 +40,6 @@ from weft.nn.modules.batchnorm import (
     BatchNorm1d,
     BatchNorm2d,
     BatchNorm3d,
-    InstanceNorm1d,
-    InstanceNorm2d,
-    InstanceNorm3d,
 )
 from weft.nn.modules.container import (
     ModuleDict,
@@ -62,6 +59,7 @@ from weft.nn.modules.dropout import (
     FeatureAlphaDropout,
 )
 from weft.nn.modules.flatten import Flatten, Unflatten
+from weft.nn.modules.instancenorm import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
 from weft.nn.modules.lazy_layers import (
     LazyBatchNorm1d,
     LazyBatchNorm2d,

@@ -12,8 +12,8 @@ from weft.nn.modules.module import Module
 from weft.nn.parameter import Parameter
 
 
-class _BatchNorm(Module):
-    """Normalises each channel with the batch's statistics (training) or the running ones."""
+class _NormBase(Module):
+    """Weight, bias and running statistics, a number for each channel."""
 
     _version = 2  # since 2, num_batches_tracked is part of the state
     _input_dims: tuple[int, ...] = ()
@@ -77,31 +77,6 @@ class _BatchNorm(Module):
             allowed = " or ".join(f"{dims}D" for dims in self._input_dims)
             raise ValueError(f"expected {allowed} input (got {input.dim()}D input)")
 
-    def forward(self, input: Tensor) -> Tensor:
-        self._check_input_dim(input)
-        momentum = 0.0 if self.momentum is None else self.momentum
-        training = self.training
-        if training and self.track_running_stats and self.num_batches_tracked is not None:
-            self.num_batches_tracked.add_(1)
-            if self.momentum is None:  # cumulative average
-                momentum = 1.0 / self.num_batches_tracked.item()
-        use_batch = training or self.running_mean is None
-        keep = not training or self.track_running_stats
-        return self._normalise(
-            input,
-            self.running_mean if keep else None,
-            self.running_var if keep else None,
-            self.weight,
-            self.bias,
-            use_batch,
-            momentum,
-            self.eps,
-        )
-
-    def _normalise(self, *arguments: Any) -> Tensor:
-        """F.batch_norm; another normalisation overrides it."""
-        return F.batch_norm(*arguments)
-
     def extra_repr(self) -> str:
         return (
             f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
@@ -132,6 +107,35 @@ class _BatchNorm(Module):
             unexpected_keys,
             error_msgs,
         )
+
+
+class _BatchNorm(_NormBase):
+    """Normalises each channel with the batch's statistics (training) or the running ones."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        self._check_input_dim(input)
+        momentum = 0.0 if self.momentum is None else self.momentum
+        training = self.training
+        if training and self.track_running_stats and self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+            if self.momentum is None:  # cumulative average
+                momentum = 1.0 / self.num_batches_tracked.item()
+        use_batch = training or self.running_mean is None
+        keep = not training or self.track_running_stats
+        return self._normalise(
+            input,
+            self.running_mean if keep else None,
+            self.running_var if keep else None,
+            self.weight,
+            self.bias,
+            use_batch,
+            momentum,
+            self.eps,
+        )
+
+    def _normalise(self, *arguments: Any) -> Tensor:
+        """F.batch_norm; another normalisation overrides it."""
+        return F.batch_norm(*arguments)
 
 
 class BatchNorm1d(_BatchNorm):
@@ -171,75 +175,3 @@ class BatchNorm3d(_BatchNorm):
     """
 
     _input_dims = (5,)
-
-
-class _InstanceNorm(_BatchNorm):
-    """Normalises each channel of each sample; by default no weight, bias or running statistics."""
-
-    def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float = 0.1,
-        affine: bool = False,
-        track_running_stats: bool = False,
-        device: Any = None,
-        dtype: Any = None,
-        *,
-        bias: bool = True,
-    ) -> None:
-        options = (eps, momentum, affine, track_running_stats, device, dtype)
-        super().__init__(num_features, *options, bias=bias)
-
-    def forward(self, input: Tensor) -> Tensor:
-        self._check_input_dim(input)
-        alone = input.dim() == min(self._input_dims)
-        x = input.unsqueeze(0) if alone else input
-        result = F.instance_norm(
-            x,
-            self.running_mean,
-            self.running_var,
-            self.weight,
-            self.bias,
-            self.training or not self.track_running_stats,
-            0.0 if self.momentum is None else self.momentum,
-            self.eps,
-        )
-        return result.squeeze(0) if alone else result
-
-
-class InstanceNorm1d(_InstanceNorm):
-    """Instance normalisation of [n, c, l] or [c, l].
-
-    affine: learns a scale and a shift a channel; track_running_stats: keeps statistics, by which it
-    normalises outside of training. Raises ValueError for other numbers of dimensions.
-
-    >>> weft.nn.InstanceNorm1d(1)(weft.tensor([[1.0, 3.0]]))
-    tensor([[-1.0000,  1.0000]])
-    """
-
-    _input_dims = (2, 3)
-
-
-class InstanceNorm2d(_InstanceNorm):
-    """Instance normalisation of [n, c, h, w] or [c, h, w].
-
-    Arguments and errors are those of InstanceNorm1d.
-
-    >>> weft.nn.InstanceNorm2d(1)(weft.tensor([[[1.0, 3.0]]]))
-    tensor([[[-1.0000,  1.0000]]])
-    """
-
-    _input_dims = (3, 4)
-
-
-class InstanceNorm3d(_InstanceNorm):
-    """Instance normalisation of [n, c, d, h, w] or [c, d, h, w].
-
-    Arguments and errors are those of InstanceNorm1d.
-
-    >>> weft.nn.InstanceNorm3d(1)(weft.tensor([[[[1.0, 3.0]]]]))
-    tensor([[[[-1.0000,  1.0000]]]])
-    """
-
-    _input_dims = (4, 5)

@@ -11,11 +11,7 @@ from weft.nn.modules.batchnorm import (
     BatchNorm1d,
     BatchNorm2d,
     BatchNorm3d,
-    InstanceNorm1d,
-    InstanceNorm2d,
-    InstanceNorm3d,
     _BatchNorm,
-    _InstanceNorm,
 )
 from weft.nn.modules.conv import Conv1d, Conv2d, Conv3d, _ConvNd
 from weft.nn.modules.conv_transpose import (
@@ -23,6 +19,12 @@ from weft.nn.modules.conv_transpose import (
     ConvTranspose2d,
     ConvTranspose3d,
     _ConvTranspose,
+)
+from weft.nn.modules.instancenorm import (
+    InstanceNorm1d,
+    InstanceNorm2d,
+    InstanceNorm3d,
+    _InstanceNorm,
 )
 from weft.nn.modules.lazy import LazyModuleMixin
 from weft.nn.modules.linear import Linear

@@ -9,7 +9,7 @@ from weft._runtime import lazy
 from weft.autograd.grad_mode import no_grad
 from weft.distributed.groups import ProcessGroup, is_initialized, member
 from weft.nn import functional as F
-from weft.nn.modules.batchnorm import _BatchNorm, _InstanceNorm
+from weft.nn.modules.batchnorm import _BatchNorm
 from weft.nn.modules.module import Module
 
 
@@ -89,7 +89,7 @@ class SyncBatchNorm(_BatchNorm):
         parameters and statistics."""
         for name, child in module.named_children():
             setattr(module, name, cls.convert_sync_batchnorm(child, process_group))
-        if not isinstance(module, _BatchNorm) or isinstance(module, _InstanceNorm | cls):
+        if not isinstance(module, _BatchNorm) or isinstance(module, cls):
             return module
         other = cls(
             *(module.num_features, module.eps, module.momentum, module.affine),

@@ -19,18 +19,27 @@ from weft.nn.modules.module import Module
 from weft.nn.parallel.reducer import GradBucket, Reducer
 from weft.utils._pytree import tree_leaves
 
+# Options of PyTorch's that are taken where they ask for nothing.
+_LACKING = (
+    *("delay_all_reduce_named_params", "param_to_hook_all_reduce", "mixed_precision"),
+    *("skip_all_reduce_unused_params", "bucket_cap_mb_list", "batched_grad_copy"),
+    "forward_sync_buffers",
+)
+
 
 class DistributedDataParallel(Module, Joinable):
     """Calls `module`, and averages its gradients over the processes of a group.
 
     All processes have the same module; parameters and buffers begin as those of the first one, and
     buffers are that one's before each forward (broadcast_buffers). Gradients are averaged in
-    buckets of bucket_cap_mb while backward still runs. With find_unused_parameters a forward need
-    not use all parameters; gradients of those that no process uses stay as they are. With
+    buckets of bucket_cap_mb while backward still runs. With find_unused_parameters or static_graph
+    a forward need not use all parameters; gradients of those that no process uses stay as they are,
+    and a backward follows each forward. With
     gradient_as_bucket_view gradients are views of the buckets, which saves their memory.
 
-    ValueError before init_process_group; RuntimeError where no parameter requires a gradient, where
-    processes have different parameters, and where a backward left parameters without gradients.
+    ValueError before init_process_group; TypeError for options that weft lacks; RuntimeError where
+    no parameter requires a gradient, where processes have different parameters, and where a
+    backward left parameters without gradients.
 
     >>> import weft.distributed as dist
     >>> dist.init_process_group(world_size=1, rank=0)
@@ -55,11 +64,16 @@ class DistributedDataParallel(Module, Joinable):
         check_reduction: bool = False,
         gradient_as_bucket_view: bool = False,
         static_graph: bool = False,
+        device_mesh: Any = None,
         **options: Any,
     ) -> None:
         super().__init__()
         Joinable.__init__(self)
-        self.process_group = member("DistributedDataParallel", process_group)
+        for name, value in options.items():
+            if value or name not in _LACKING:
+                raise TypeError(f"DistributedDataParallel: expected no option {name}={value!r}")
+        group = process_group if device_mesh is None else device_mesh.get_group()
+        self.process_group = member("DistributedDataParallel", group)
         ignored = getattr(module, "_ddp_params_and_buffers_to_ignore", ())
         named = {n: p for n, p in module.named_parameters() if n not in ignored}
         trained = [parameter for parameter in named.values() if parameter.requires_grad]
@@ -77,6 +91,7 @@ class DistributedDataParallel(Module, Joinable):
         self.static_graph = static_graph
         self.require_backward_grad_sync = True
         self.require_forward_param_sync = True
+        self._has_hook = False
         self._buffers_to_send = [b for n, b in module.named_buffers() if n not in ignored]
         if init_sync:
             _check_alike(named, self.process_group)
@@ -98,10 +113,13 @@ class DistributedDataParallel(Module, Joinable):
         self.require_forward_param_sync = is_synced
         output = self.module(*inputs, **kwargs)
         if is_synced:
-            finds = self.find_unused_parameters and not self.static_graph
             tensors = [each for each in tree_leaves(output) if isinstance(each, Tensor)]
-            self.reducer.prepare(tensors if finds else None)
+            self.reducer.prepare(tensors if self._finds_unused else None)
         return output
+
+    @property
+    def _finds_unused(self) -> bool:
+        return self.find_unused_parameters or self.static_graph
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
@@ -151,11 +169,19 @@ class DistributedDataParallel(Module, Joinable):
         buffer."""
         if not callable(hook):
             raise TypeError(f"register_comm_hook: expected a callable, got {type(hook).__name__}")
+        if self._has_hook:
+            raise RuntimeError("register_comm_hook: expected one call, got a second")
+        self._has_hook = True
         self.reducer.comm_hook = lambda bucket: hook(state, bucket)
 
     def set_static_graph(self) -> None:
         """Says that each step uses the same parameters."""
         self.static_graph = True
+
+    @staticmethod
+    def _set_params_and_buffers_to_ignore_for_model(module: Module, names: Sequence[str]) -> None:
+        """Names parameters and buffers that each process keeps for itself."""
+        object.__setattr__(module, "_ddp_params_and_buffers_to_ignore", list(names))
 
     def __getstate__(self) -> Any:
         raise TypeError("DistributedDataParallel: expected its `module` to be pickled, got itself")
@@ -175,8 +201,7 @@ class _Shadow(JoinHook):
             _send(model._buffers_to_send, model.process_group, source)
         model.require_forward_param_sync = is_synced
         if is_synced:
-            finds = model.find_unused_parameters and not model.static_graph
-            model.reducer._finds_unused = finds
+            model.reducer._finds_unused = model._finds_unused
             model.reducer.join_with_zeros()
 
     def post_hook(self, is_last_joiner: bool) -> None:

@@ -95,6 +95,8 @@ class Reducer:
             id(p): at for at, p in enumerate(p for b in self.buckets for p in b._parameters)
         }
         self._finds_unused = False
+        self._reached_before: set[int] = set()  # by forwards that no backward followed yet
+        self._forgotten: set[int] = set()  # of those what the last forward does not reach
         self._next = 0  # the bucket that is summed next
         self._is_armed = self._has_begun = False
         self._hooks = [
@@ -111,6 +113,11 @@ class Reducer:
 
     def _hook(self, bucket: GradBucket, at: int) -> Callable[[Tensor], None]:
         def arrived(parameter: Tensor) -> None:
+            if id(parameter) in self._forgotten:
+                raise RuntimeError(
+                    "DistributedDataParallel: expected a backward behind each forward with "
+                    "find_unused_parameters, got a gradient of an earlier one"
+                )
             if self._is_armed:
                 self._has_begun = True
                 self._used[self._order[id(parameter)]] = 1
@@ -130,11 +137,14 @@ class Reducer:
         for bucket in self.buckets:
             bucket.missing = set(range(len(bucket.views)))
             bucket.done = None
+        before = self._reached_before if self._is_armed else set()
+        self._forgotten = set()
         self._next, self._is_armed = 0, True
         self._finds_unused = outputs is not None
         self._used.zero_()
         if outputs is not None:
             used = self._reached(outputs)
+            self._forgotten, self._reached_before = before - used, before | used
             for bucket in self.buckets:
                 for at, parameter in enumerate(bucket._parameters):
                     if id(parameter) not in used:

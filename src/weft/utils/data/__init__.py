@@ -2,6 +2,7 @@
 
 from weft.utils.data.collate import default_collate, default_convert
 from weft.utils.data.dataloader import DataLoader, _DatasetKind
+from weft.utils.data.datapipes.datapipe import IterDataPipe, functional_datapipe
 from weft.utils.data.dataset import (
     ChainDataset,
     ConcatDataset,
@@ -31,6 +32,7 @@ __all__ = [
     "DataLoader",
     "Dataset",
     "DistributedSampler",
+    "IterDataPipe",
     "IterableDataset",
     "RandomSampler",
     "Sampler",
@@ -46,6 +48,7 @@ __all__ = [
     "_DatasetKind",
     "default_collate",
     "default_convert",
+    "functional_datapipe",
     "get_worker_info",
     "random_split",
 ]

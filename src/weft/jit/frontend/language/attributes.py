@@ -15,7 +15,7 @@ from weft.jit.frontend.registry import CONVERSIONS, method, verb
 from weft.jit.frontend.source.errors import fail
 from weft.jit.frontend.types.parameters import bind_type
 from weft.jit.frontend.types.python_values import static_attribute
-from weft.jit.frontend.values import Call, Simple, Sugared
+from weft.jit.frontend.values import Call, Known, Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
@@ -83,9 +83,9 @@ def attribute(c: Compiler, v: Value, name: str, range: SourceRange) -> Sugared:
             return Simple(c.emit("prim::EnumName", (v,), ty.STR, range=range))
         return Simple(c.emit("prim::EnumValue", (v,), type.value_type, range=range))
     if _is_of_prelude(type, name):
-        return PartialFunction(c.sugar(getattr(prelude, name), range, name), Simple(v))
+        return _with_first(c.sugar(getattr(prelude, name), range, name), v)
     if isinstance(type, ty.FutureType) and name == "wait":
-        return FutureWait(v)
+        return Known("the method wait", lambda c, call: _wait(c, v, call))
     if has_method(type, name):
         return BoundMethod(v, name)
     first = _first_name(name) if type is ty.TENSOR else None
@@ -93,7 +93,7 @@ def attribute(c: Compiler, v: Value, name: str, range: SourceRange) -> Sugared:
         return BoundMethod(v, first)
     function = _python_function(name) if type is ty.TENSOR else None
     if function is not None:
-        return PartialFunction(c.sugar(function, range, name), Simple(v))
+        return _with_first(c.sugar(function, range, name), v)
     refuse_attribute(type, name, range)
 
 
@@ -191,29 +191,16 @@ def _python_function(name: str) -> Any:
     return function.__wrapped__ if is_python else None
 
 
-class PartialFunction(Sugared):
+def _with_first(function: Sugared, v: Value) -> Sugared:
     """A function whose first argument is given."""
-
-    def __init__(self, function: Sugared, first: Simple) -> None:
-        self.function, self.first = function, first
-
-    def describe(self) -> str:
-        return self.function.describe()
-
-    def call(self, c: Compiler, call: Call) -> Sugared:
-        return self.function.call(c, call.behind(self.first))
+    return Known(function.describe(), lambda c, call: function.call(c, call.behind(Simple(v))))
 
 
-class FutureWait(Sugared):
-    """fut.wait."""
-
-    def __init__(self, v: Value) -> None:
-        self.v = v
-
-    def call(self, c: Compiler, call: Call) -> Sugared:
-        call.expect_nothing("wait")
-        assert isinstance(self.v.type, ty.FutureType)
-        return Simple(c.emit("aten::wait", (self.v,), self.v.type.elem, range=call.range))
+def _wait(c: Compiler, v: Value, call: Call) -> Sugared:
+    """fut.wait()."""
+    call.expect_nothing("wait")
+    assert isinstance(v.type, ty.FutureType)
+    return Simple(c.emit("aten::wait", (v,), v.type.elem, range=call.range))
 
 
 @verb("set_attr")

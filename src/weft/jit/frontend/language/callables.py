@@ -97,10 +97,7 @@ def function_value(c: Compiler, obj: Any, range: SourceRange, what: str) -> Suga
 def bound_method(c: Compiler, obj: Any, range: SourceRange, what: str) -> Sugared:
     """A method of a Python object found while compiling."""
     owner = obj.__self__
-    if isinstance(owner, type):  # a class method
-        if obj.__name__ == "apply" and issubclass(owner, Function):
-            return AutogradFunction(owner)
-
-        return c.sugar(owner, range, what).attr(c, range, obj.__name__)
-
+    is_class = isinstance(owner, type)
+    if is_class and obj.__name__ == "apply" and issubclass(owner, Function):
+        return AutogradFunction(owner)
     return c.sugar(owner, range, what).attr(c, range, obj.__name__)

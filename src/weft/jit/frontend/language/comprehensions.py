@@ -147,25 +147,14 @@ def _generate(
 
     outer = c.scope
     inner = Scope(outer)
+    set_by_tests = loops.assigned_names([test for g in generators for test in g.ifs])
     with c.within(c.block, inner):
         if not isinstance(source, Counted):
             loops.unroll(c, source, bind, body, range)
         else:
-            counted = source
-            tests = [test for generator in generators for test in generator.ifs]
-            names = [n for n in loops.assigned_names(tests) if outer.find(n) is not None]
-            plan = loops.Plan(
-                trips=counted.length,
-                first=c.constant(True),
-                start=lambda step: bind(counted.item(step)),
-                again=None,
-                body=body,
-                assigned=names,
-                forever=False,
-                wants_broke=False,
-            )
-            loops.run(c, plan, range)
-    for name in loops.assigned_names([test for g in generators for test in g.ifs]):
+            names = [name for name in set_by_tests if outer.find(name) is not None]
+            loops.run(c, loops.over(c, source, bind, body, names), range)
+    for name in set_by_tests:
         if name in inner.names:
             outer.set(name, inner.names[name])
 

@@ -23,15 +23,7 @@ from weft.jit.frontend.language.isinstance_test import isinstance_call
 from weft.jit.frontend.language.python_objects import PythonObject
 from weft.jit.frontend.registry import verb
 from weft.jit.frontend.source.errors import fail
-from weft.jit.frontend.values import (
-    UNKNOWN,
-    Arg,
-    Call,
-    Path,
-    Simple,
-    Sugared,
-    TupleLiteral,
-)
+from weft.jit.frontend.values import UNKNOWN, Call, Path, Simple, Sugared, TupleLiteral
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
@@ -47,8 +39,7 @@ def condition(c: Compiler, node: ast.expr) -> Condition:
         if inner.known is not None:
             return Condition(None, not inner.known, inner.no, inner.yes)
         assert inner.value is not None
-        arg = Arg(Simple(inner.value), c.range(node.operand))
-        made = c.call_operator("aten::__not__", Call(c.range(node), [arg]))
+        made = c.apply("aten::__not__", c.range(node), Simple(inner.value))
         return Condition(made.value(c, c.range(node)), None, inner.no, inner.yes)
     if isinstance(node, ast.BoolOp):
         return _short_circuit(c, node, node.values)
@@ -101,13 +92,11 @@ def truth(c: Compiler, value: Sugared, range: SourceRange) -> Value:
         return v
     if v.type is ty.NONE:
         return c.constant(False)
-    arg = Arg(Simple(v), range)
     if isinstance(v.type, ty.ListType | ty.DictType | ty.TupleType) or v.type is ty.STR:
         if isinstance(v.type, ty.TupleType):
             return c.constant(bool(v.type.elems))
-        length = c.call_operator("aten::len", Call(range, [arg]))
-        zero = Arg(Simple(c.constant(0)), range)
-        return c.call_operator("aten::ne", Call(range, [Arg(length, range), zero])).value(c, range)
+        length = c.apply("aten::len", range, Simple(v))
+        return c.apply("aten::ne", range, length, Simple(c.constant(0))).value(c, range)
     if isinstance(v.type, ty.ClassType):
         for name, wanted in (("__bool__", ty.BOOL), ("__len__", ty.INT)):
             if value.has_attr(c, name):
@@ -120,9 +109,9 @@ def truth(c: Compiler, value: Sugared, range: SourceRange) -> Value:
             c, v, v.type.members, lambda each: Simple(c.truth(each, range)), range
         ).value(c, range)
     if v.type is not ty.BOOL and ty.is_subtype(v.type, ty.NUMBER) and v.type not in _PLAIN:
-        zero = Arg(Simple(c.constant(0)), range)  # Bool would cut it to an int first
-        return c.call_operator("aten::ne", Call(range, [arg, zero])).value(c, range)
-    found = try_operator(c, operators_of("aten::Bool"), Call(range, [arg]))
+        zero = Simple(c.constant(0))  # Bool would cut it to an int first
+        return c.apply("aten::ne", range, Simple(v), zero).value(c, range)
+    found = try_operator(c, operators_of("aten::Bool"), Call.of(range, Simple(v)))
     if isinstance(found, list):
         fail(
             f"condition: expected a bool, a number, a string, a list, a dict or a tensor of one "

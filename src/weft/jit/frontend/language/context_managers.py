@@ -30,6 +30,19 @@ MANAGERS: dict[Any, bool | None] = {
 }
 
 
+class ContextManager(Sugared):
+    """What a with statement enters. `enter(range)` gives what `as` names, or None; `leave` is the
+    kind of the node at the end, if there is one."""
+
+    def __init__(
+        self, what: str, enter: Callable[[SourceRange], Sugared | None], leave: str = ""
+    ) -> None:
+        self.what, self.enter, self.leave = what, enter, leave
+
+    def describe(self) -> str:
+        return self.what
+
+
 class ManagerClass(Sugared):
     """no_grad, enable_grad, set_grad_enabled, inference_mode."""
 
@@ -42,26 +55,16 @@ class ManagerClass(Sugared):
     def call(self, c: Compiler, call: Call) -> Sugared:
         mode = MANAGERS[self.cls]
         given = list(call.args) + list(call.kwargs.values())
-        if mode is None and len(given) == 1:
-            return GradMode(c.convert(given[0].value, ty.BOOL, given[0].range, "mode"))
-        if mode is None or len(given) > 1:
+        if len(given) > 1 or (mode is None and not given):
             fail(f"{self.cls.__name__}: expected one bool, got {len(given)} arguments", call.range)
+        flag = c.constant(mode)
         if given:
             flag = c.convert(given[0].value, ty.BOOL, given[0].range, "mode")
-
-            made = c.apply("aten::__not__", call.range, Simple(flag))
-            return GradMode(made.value(c, call.range))
-        return GradMode(c.constant(mode))
-
-
-class GradMode(Sugared):
-    """What `with no_grad():` enters."""
-
-    def __init__(self, mode: Value) -> None:
-        self.mode = mode
-
-    def describe(self) -> str:
-        return "a grad mode"
+            if mode is not None:
+                flag = c.apply("aten::__not__", call.range, Simple(flag)).value(c, call.range)
+        return ContextManager(
+            "a grad mode", lambda range: _enter_mode(c, flag, range), "prim::ExitGradMode"
+        )
 
 
 class AutocastClass(Sugared):
@@ -77,17 +80,12 @@ class AutocastClass(Sugared):
         if self.cls is not autocast:
             call = call.behind(Simple(c.constant("cuda")))
         wanted = _with_mode(c, prelude.autocast_dtype, call)
-        return Autocast(c.convert(wanted, ty.optional_of(ty.DTYPE), call.range, "autocast"))
+        dtype = c.convert(wanted, ty.optional_of(ty.DTYPE), call.range, "autocast")
 
+        def enter(range: SourceRange) -> None:
+            c.node("prim::EnterAutocast", (dtype,), (), range=range)  # None where it is off
 
-class Autocast(Sugared):
-    """What `with autocast("cpu"):` enters. dtype: None where it is off."""
-
-    def __init__(self, dtype: Value) -> None:
-        self.dtype = dtype
-
-    def describe(self) -> str:
-        return "autocast"
+        return ContextManager("autocast", enter, "prim::ExitAutocast")
 
 
 def _enter_mode(c: Compiler, mode: Value, range: SourceRange) -> None:
@@ -124,26 +122,17 @@ def enter_decorated(c: Compiler, mode: bool | autocast, range: SourceRange) -> s
     return "prim::ExitGradMode"
 
 
-class NullContext(Sugared):
-    """A context manager that does nothing in a program: record_function, nullcontext."""
-
-    def __init__(self, name: str, entered: Sugared | None = None) -> None:
-        self.name, self.entered = name, entered
-
-    def describe(self) -> str:
-        return f"the context manager {self.name}"
-
-
 @builtin(record_function)
 def _record_function(c: Compiler, call: Call) -> Sugared:
     """A name for what runs inside, which the profiler of a program does not show."""
-    return NullContext("record_function")
+    return ContextManager("the context manager record_function", lambda range: None)
 
 
 @builtin(contextlib.nullcontext)
 def _null_context(c: Compiler, call: Call) -> Sugared:
     given = [*call.args, *call.kwargs.values()]
-    return NullContext("nullcontext", given[0].value if given else Simple(c.none().v))
+    entered = given[0].value if given else c.none()
+    return ContextManager("the context manager nullcontext", lambda range: entered)
 
 
 @builtin(is_autocast_enabled)
@@ -187,22 +176,13 @@ def _protocol(
     c: Compiler, manager: Sugared, range: SourceRange
 ) -> tuple[Sugared | None, Callable[[], None]]:
     """What entering gives, and what leaving does."""
-    if isinstance(manager, NullContext):
-        return manager.entered, lambda: None
-    if isinstance(manager, Autocast):
-        c.node("prim::EnterAutocast", (manager.dtype,), (), range=range)
-
-        def leave_autocast() -> None:
-            c.node("prim::ExitAutocast", (), (), range=range)
-
-        return None, leave_autocast
-    if isinstance(manager, GradMode):
-        _enter_mode(c, manager.mode, range)
+    if isinstance(manager, ContextManager):
 
         def restore() -> None:
-            c.node("prim::ExitGradMode", (), (), range=range)
+            if manager.leave:
+                c.node(manager.leave, (), (), range=range)
 
-        return None, restore
+        return manager.enter(range), restore
     for name in ("__enter__", "__exit__"):
         if not manager.has_attr(c, name):
             fail(

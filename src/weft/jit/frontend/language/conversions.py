@@ -65,13 +65,8 @@ def _to_list(
                 return None
             bindings[formal.elem.name] = c.type_of(items[0], arg.range)
         elem = ty.substitute(formal.elem, bindings)
-        parts = [
-            converter(c, Arg(item, arg.range), Parameter("", elem), level, bindings)
-            for item in items
-        ]
-        if any(part is None for part in parts):
-            return None
-        return _list_maker([part for part in parts if part is not None], elem)
+        parts = _of_items(c, items, [elem] * len(items), arg.range, level, bindings)
+        return None if parts is None else _list_maker(parts, elem)
     if wanted.length is not None and not ty.has_variables(formal):
         one = converter(c, arg, Parameter("", formal.elem), level, bindings)
         if one is not None:
@@ -79,6 +74,26 @@ def _to_list(
     if isinstance(value, Simple):
         return _retyped(value.v, formal)
     return None
+
+
+def _of_items(
+    c: Compiler,
+    items: Sequence[Sugared],
+    types: Sequence[ty.Type],
+    range: SourceRange,
+    level: int,
+    bindings: dict[str, ty.Type] | None = None,
+) -> list[Convert] | None:
+    """How each item becomes one of its type; None where one does not. Without `bindings` each binds
+    type variables for itself."""
+    parts = []
+    for item, type in zip(items, types):
+        bound = {} if bindings is None else bindings
+        part = converter(c, Arg(item, range), Parameter("", type), level, bound)
+        if part is None:
+            return None
+        parts.append(part)
+    return parts
 
 
 def _list_maker(parts: Sequence[Convert], elem: ty.Type) -> Convert:
@@ -125,13 +140,9 @@ def _to_tuple(c: Compiler, arg: Arg, formal: ty.TupleType, level: int) -> Conver
     items = arg.value.unrolled(c, arg.range) or []
     if len(items) != len(formal.elems):
         return None
-    found = [
-        converter(c, Arg(item, arg.range), Parameter("", elem), level, {})
-        for item, elem in zip(items, formal.elems)
-    ]
-    if any(part is None for part in found):
+    parts = _of_items(c, items, formal.elems, arg.range, level)
+    if parts is None:
         return None
-    parts = [part for part in found if part is not None]
 
     def make(c: Compiler, range: SourceRange) -> Value:
         values = [part(c, range) for part in parts]

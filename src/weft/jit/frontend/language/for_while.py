@@ -80,15 +80,6 @@ def _for(c: Compiler, node: ast.For) -> frozenset[str]:
     if not isinstance(source, Counted):
         exits = loops.unroll(c, source, bind, lambda: c.statements(node.body), range)
         return loops.finish(c, exits, orelse, range)
-    counted = source
-    plan = loops.Plan(
-        trips=counted.length,
-        first=c.constant(True),
-        start=lambda step: bind(counted.item(step)),
-        again=None,
-        body=lambda: c.statements(node.body),
-        assigned=loops.assigned_names([node.target, *node.body]),
-        forever=False,
-        wants_broke=bool(node.orelse),
-    )
+    names = loops.assigned_names([node.target, *node.body])
+    plan = loops.over(c, source, bind, lambda: c.statements(node.body), names, bool(node.orelse))
     return loops.finish(c, loops.run(c, plan, range), orelse, range)

@@ -152,6 +152,9 @@ def compile_body(
         error = FrontendError(f"{c.name}: expected less deeply nested source", c.range(node))
         compiled.error = error
         raise error from None
+    except ty.TooManyParts as too_many:
+        compiled.error = FrontendError(f"{c.name}: {too_many}", range)
+        raise compiled.error from None
     except FrontendError as error:
         compiled.error = error
         raise

@@ -10,6 +10,7 @@ from typing import Any
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.environment import FALLS, FLAGS, RESULT, Flow, Scope, Undefined, sure
 from weft.jit.frontend.language.control_flow import branch, exited, flag_value, join, then
+from weft.jit.frontend.language.iteration import Counted
 from weft.jit.frontend.source.errors import FrontendError, fail
 from weft.jit.frontend.values import Simple, Sugared
 from weft.jit.ir import types as ty
@@ -32,8 +33,23 @@ class Plan(NamedTuple):
     again: Callable[[], Value] | None
     body: Callable[[], frozenset[str]]
     assigned: Sequence[str]
-    forever: bool
-    wants_broke: bool
+    forever: bool = False
+    wants_broke: bool = False
+
+
+def over(
+    c: Compiler,
+    source: Counted,
+    bind: Callable[[Sugared], None],
+    body: Callable[[], frozenset[str]],
+    assigned: Sequence[str],
+    wants_broke: bool = False,
+) -> Plan:
+    """A loop over items whose number is known at run time."""
+    return Plan(
+        source.length, c.constant(True), lambda step: bind(source.item(step)), None, body,
+        assigned, wants_broke=wants_broke,
+    )  # fmt: skip
 
 
 class _Carried(NamedTuple):
@@ -73,6 +89,18 @@ def repeated(c: Compiler) -> Iterator[None]:
         yield
     finally:
         c.repeating -= 1
+
+
+@contextmanager
+def _inside_loop(c: Compiler, unrolling: bool) -> Iterator[None]:
+    """The body of a loop, which break and continue may leave."""
+    before, c.unrolling = c.unrolling, unrolling
+    c.loops += 1
+    try:
+        yield
+    finally:
+        c.loops -= 1
+        c.unrolling = before
 
 
 def run(c: Compiler, plan: Plan, range: SourceRange) -> frozenset[str]:
@@ -131,13 +159,8 @@ def _body(
     with c.within(block, scope), repeated(c):
         c.epoch += 1
         plan.start(step)
-        c.loops += 1
-        unrolling, c.unrolling = c.unrolling, False
-        try:
+        with _inside_loop(c, unrolling=False):
             exits = plan.body()
-        finally:
-            c.loops -= 1
-            c.unrolling = unrolling
         wider: dict[str, ty.Type | Undefined] = {}
         finals = []
         for index, each in enumerate(carried):
@@ -267,14 +290,8 @@ def unroll(
 
     def step() -> frozenset[str]:
         bind(items[0])
-        c.loops += 1
-        unrolling, c.unrolling = c.unrolling, True
-        try:
-            with repeated(c):
-                exits = body()
-        finally:
-            c.loops -= 1
-            c.unrolling = unrolling
+        with _inside_loop(c, unrolling=True), repeated(c):
+            exits = body()
         return (exits - {Flow.CONTINUE}) | FALLS if Flow.CONTINUE in exits else exits
 
     return then(c, step(), lambda: unroll(c, items[1:], bind, body, range), range)

@@ -164,16 +164,15 @@ def _number_and_tensor(
     c: Compiler, op: type[ast.operator], args: Sequence[Arg], range: SourceRange
 ) -> Sugared:
     """2 - x and the like: the same operator that eager code uses."""
-    number, tensor = args
+    number, tensor = (arg.value for arg in args)
     if op in _REFLECTED:
-        return c.call_operator(_REFLECTED[op], Call(range, [tensor, number]))
+        return c.apply(_REFLECTED[op], range, tensor, number)
     if op is ast.Div:
-        inverse = c.call_operator("aten::reciprocal", Call(range, [tensor]))
-        return c.call_operator("aten::mul", Call(range, [Arg(inverse, range), number]))
+        return c.apply("aten::mul", range, c.apply("aten::reciprocal", range, tensor), number)
     if op is ast.Pow:
-        return c.call_operator("aten::pow", Call(range, args))
-    wrapped = c.call_operator("prim::NumToTensor", Call(range, [number]))
-    return c.call_operator(_BINARY[op][2], Call(range, [Arg(wrapped, range), tensor]))
+        return c.apply("aten::pow", range, number, tensor)
+    wrapped = c.apply("prim::NumToTensor", range, number)
+    return c.apply(_BINARY[op][2], range, wrapped, tensor)
 
 
 def _static_sequence(

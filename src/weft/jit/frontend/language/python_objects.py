@@ -3,10 +3,11 @@ language."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from weft.jit.frontend.source.errors import fail
-from weft.jit.frontend.values import UNKNOWN, Call, Simple, Sugared
+from weft.jit.frontend.values import UNKNOWN, Call, Known, Simple, Sugared
 from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
 
@@ -62,7 +63,7 @@ class PythonObject(Sugared):
 
     def attr(self, c: Compiler, range: SourceRange, name: str) -> Sugared:
         if name in ("keys", "values", "items") and isinstance(self.obj, dict):
-            return StaticMethod(lambda: tuple(getattr(self.obj, name)()), f"{name}()")
+            return static_method(lambda: tuple(getattr(self.obj, name)()), f"{name}()")
         try:
             found = getattr(self.obj, name)
         except Exception:
@@ -115,16 +116,11 @@ class PythonObject(Sugared):
         return ("object", id(self.obj))
 
 
-class StaticMethod(Sugared):
-    """A method of a Python object that is called while compiling."""
+def static_method(run: Callable[[], Any], what: str) -> Sugared:
+    """A method without arguments whose result is known while compiling."""
 
-    def __init__(self, run: Any, what: str) -> None:
-        self.run = run
-        self.what = what
+    def of(c: Compiler, call: Call) -> Sugared:
+        call.expect_nothing(what)
+        return c.sugar(run(), call.range, what)
 
-    def describe(self) -> str:
-        return f"the method {self.what}"
-
-    def call(self, c: Compiler, call: Call) -> Sugared:
-        call.expect_nothing(self.what)
-        return c.sugar(self.run(), call.range, self.what)
+    return Known(f"the method {what}", of)

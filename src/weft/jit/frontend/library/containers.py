@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins as python
 import collections
 from collections.abc import Callable
-from typing import Any
 
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.language.conditions import by_member
@@ -20,7 +19,6 @@ from weft.jit.ir import types as ty
 from weft.jit.ir.source import SourceRange
 
 Handler = Callable[..., Sugared]
-_HANDLERS: dict[Any, tuple[str, Handler]] = {}
 
 
 # Loops ----------------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ import copy
 from typing import Any
 
 from weft.jit.frontend.compiler import Compiler
-from weft.jit.frontend.environment import Scope
 from weft.jit.frontend.language.calls import convert_arguments
 from weft.jit.frontend.language.functions import FunctionValue
 from weft.jit.frontend.language.local_functions import LocalFunction
@@ -15,7 +14,7 @@ from weft.jit.frontend.language.overloads import PythonFunction
 from weft.jit.frontend.registry import verb
 from weft.jit.frontend.source.errors import FrontendError, fail
 from weft.jit.frontend.types.parameters import Compiled
-from weft.jit.frontend.values import Arg, Call, Simple, Sugared
+from weft.jit.frontend.values import Arg, Call, Known, Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
 
@@ -37,75 +36,38 @@ def fork(c: Compiler, called: Sugared, call: Call) -> Sugared:
 
 
 def _closure(c: Compiler, called: Sugared, call: Call) -> tuple[Compiled, list[Value]]:
-    """A function of its own around the call of a method, an operator or a module: the values that
-    it needs are its arguments."""
-    named = [(f"arg{i}", arg) for i, arg in enumerate(call.args)]
-    named += [(f"key_{name}", arg) for name, arg in call.kwargs.items()]
-    if isinstance(called, LocalFunction):
-        return _local(c, called, call)
-    owner = getattr(called, "v", None)
-    if owner is not None:
-        named.insert(0, ("self", Arg(Simple(owner), call.range)))
-    compiled = Compiled(f"{c.name}.forked", [], None)
-    inner = Compiler(compiled.function.graph, c.code, c.resolver, f"{c.name}.forked")
-    inner.annotations.generic = c.annotations.generic
-    inner.scope = Scope()
-    values, replaced = [], {}
-    for name, arg in named:
-        c.type_of(arg.value, call.range)
-        value = arg.value.value(c, call.range)
-        values.append(value)
-        replaced[name] = Simple(inner.graph.add_input(value.type, name))
-        compiled.function.arg_names.append(name)
-    inside = called
-    if owner is not None:
-        inside = rebound(called, replaced["self"].v)
-    elif isinstance(called, Simple):
-        fail(f"fork: expected a function, got {called.describe()}", call.range)
-    given = [Arg(replaced[f"arg{i}"], call.range) for i in _range(len(call.args))]
-    keywords = {name: Arg(replaced[f"key_{name}"], call.range) for name in call.kwargs}
-    result = inside.call(inner, Call(call.range, given, keywords)).value(inner, call.range)
-    inner.graph.block.set_returns([result])
-    compiled.returns = result.type
-    return compiled, values
-
-
-def _local(c: Compiler, called: LocalFunction, call: Call) -> tuple[Compiled, list[Value]]:
-    """A function of its own around a call of a local one: the variables that it reads are its
-    arguments, as they are now."""
-    compiled = Compiled(f"{c.name}.{called.name}", [], None)
+    """A function of its own around the call of a method, an operator, a module or a local function:
+    the values that it needs are its arguments, of a local one the variables that it reads, as they
+    are now."""
+    name = called.name if isinstance(called, LocalFunction) else "forked"
+    compiled = Compiled(f"{c.name}.{name}", [], None)
     inner = Compiler(compiled.function.graph, c.code, c.resolver, compiled.name)
     inner.annotations.generic = c.annotations.generic
     values: list[Value] = []
 
-    def passed(name: str, held: Sugared) -> Sugared:
-        try:
-            value = held.value(c, call.range)
-        except FrontendError:  # a function, say: it is the same in there
-            return held
+    def passed(name: str, held: Sugared) -> Simple:
+        value = held.value(c, call.range)
         values.append(value)
         compiled.function.arg_names.append(name)
         return Simple(inner.graph.add_input(value.type, name))
 
-    for name in sorted({n.id for n in ast.walk(called.node) if isinstance(n, ast.Name)}):
-        held = c.scope.find(name)
-        if isinstance(held, Sugared):
-            inner.scope.set(name, passed(name, held))
+    inside: Any = copy.copy(called)
+    if isinstance(called, LocalFunction):
+        inside.scope = inner.scope
+        for name in sorted({n.id for n in ast.walk(called.node) if isinstance(n, ast.Name)}):
+            held = c.scope.find(name)
+            if isinstance(held, Sugared):
+                try:
+                    inner.scope.set(name, passed(name, held))
+                except FrontendError:  # a function, say: it is the same in there
+                    inner.scope.set(name, held)
+    elif isinstance(called, Known):
+        fail(f"fork: expected a function, got {called.describe()}", call.range)
+    elif hasattr(called, "v"):
+        inside.v = passed("self", Simple(called.v)).v
     given = [Arg(passed(f"arg{i}", a.value), a.range) for i, a in enumerate(call.args)]
     keywords = {k: Arg(passed(f"key_{k}", a.value), a.range) for k, a in call.kwargs.items()}
-    inside = copy.copy(called)
-    inside.scope = inner.scope
     result = inside.call(inner, Call(call.range, given, keywords)).value(inner, call.range)
     inner.graph.block.set_returns([result])
     compiled.returns = result.type
     return compiled, values
-
-
-_range = range
-
-
-def rebound(called: Sugared, owner: Value) -> Sugared:
-    """The same method of another value."""
-    other: Any = copy.copy(called)
-    other.v = owner
-    return other

@@ -56,11 +56,11 @@ class Limits(Sugared):
         return of(0)
 
 
-def _limits(kind: Any) -> Any:
+def _limits(kind: Any) -> None:
+    label = _KINDS[kind][0]
+
+    @builtin(kind, name=label, takes=1)
     def handler(c: Compiler, call: Call) -> Sugared:
-        label = _KINDS[kind][0]
-        call.expect_no_keywords(label)
-        call.expect_count(label, 1, 1)
         dtype = c.convert(call.args[0].value, ty.DTYPE, call.range, label)
         known = call.args[0].value.static(c)
         if known is UNKNOWN:
@@ -70,8 +70,6 @@ def _limits(kind: Any) -> Any:
         except TypeError as error:
             fail(str(error), call.range)
 
-    return handler
 
-
-builtin(finfo)(_limits(finfo))
-builtin(iinfo)(_limits(iinfo))
+_limits(finfo)
+_limits(iinfo)

@@ -9,25 +9,20 @@ from typing import Any
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.language.calls import convert_arguments
 from weft.jit.frontend.library import prelude_math
-from weft.jit.frontend.library.containers import Handler
 from weft.jit.frontend.registry import builtin
 from weft.jit.frontend.types.parameters import Parameter
 from weft.jit.frontend.values import Arg, Call, Simple, Sugared, TupleLiteral
 from weft.jit.ir import types as ty
 
 
-def _of_numbers(function: Any, count: int) -> Handler:
+def _of_numbers(known: Any, function: Any, count: int) -> None:
     """A function of the language whose arguments are numbers."""
 
+    @builtin(known, name=f"math.{function.__name__}", takes=count)
     def handler(c: Compiler, call: Call) -> Sugared:
-        name = f"math.{function.__name__}"
-        call.expect_no_keywords(name)
-        call.expect_count(name, count, count)
         parameters = [Parameter(f"x{i}", ty.FLOAT) for i in range(count)]
-        values = convert_arguments(c, name, parameters, call)
+        values = convert_arguments(c, f"math.{function.__name__}", parameters, call)
         return c.call(function, call.range, *map(Simple, values))
-
-    return handler
 
 
 def _floats(c: Compiler, arg: Arg) -> Sugared:
@@ -43,23 +38,19 @@ def _floats(c: Compiler, arg: Arg) -> Sugared:
     return c.call(prelude_math.floats, arg.range, listed)
 
 
-def _of_lists(function: Any, kind: str, count: int) -> Handler:
+def _of_lists(known: Any, kind: str, count: int) -> None:
     """A function of the numbers in lists."""
 
+    @builtin(known, name=f"math.{known.__name__}", takes=count)
     def handler(c: Compiler, call: Call) -> Sugared:
-        name = f"math.{function.__name__}"
-        call.expect_no_keywords(name)
-        call.expect_count(name, count, count)
         return c.apply(kind, call.range, *(_floats(c, arg) for arg in call.args))
 
-    return handler
 
-
-builtin(math.gamma)(_of_numbers(prelude_math.gamma, 1))
-builtin(math.lgamma)(_of_numbers(prelude_math.lgamma, 1))
-builtin(math.pow)(_of_numbers(prelude_math.power, 2))
-builtin(math.fsum)(_of_lists(math.fsum, "aten::fsum", 1))
-builtin(math.dist)(_of_lists(math.dist, "aten::mathdist", 2))
+_of_numbers(math.gamma, prelude_math.gamma, 1)
+_of_numbers(math.lgamma, prelude_math.lgamma, 1)
+_of_numbers(math.pow, prelude_math.power, 2)
+_of_lists(math.fsum, "aten::fsum", 1)
+_of_lists(math.dist, "aten::mathdist", 2)
 
 
 @builtin(math.hypot)
@@ -72,11 +63,9 @@ def _hypot(c: Compiler, call: Call) -> Sugared:
     return c.call(prelude_math.length, call.range, _floats(c, numbers))
 
 
-@builtin(math.perm)
+@builtin(math.perm, name="math.perm", takes=(1, 2))
 def _perm(c: Compiler, call: Call) -> Sugared:
     """Of one number, or of None as the second, the factorial."""
-    call.expect_no_keywords("math.perm")
-    call.expect_count("math.perm", 1, 2)
     if len(call.args) == 1:
         return c.call_operator("aten::factorial", call)
     if ty.NONE in ty.members_of(c.type_of(call.args[1].value, call.range)):

@@ -108,8 +108,6 @@ def type_of_key(key: Arg) -> ty.Type | None:
 
 
 builtin(python.min)(_extreme("min"))
-
-
 builtin(python.max)(_extreme("max"))
 
 
@@ -199,8 +197,6 @@ def _sum_tensors(c: Compiler, value: Sugared, start: Arg | None, range: SourceRa
 
 def _test(name: str) -> Handler:
     def handler(c: Compiler, call: Call) -> Sugared:
-        call.expect_no_keywords(name)
-        call.expect_count(name, 1, 1)
         value = call.args[0].value
         items = value.unrolled(c, call.range)
         if items is None:
@@ -223,16 +219,12 @@ def _test(name: str) -> Handler:
     return handler
 
 
-builtin(python.any)(_test("any"))
-
-
-builtin(python.all)(_test("all"))
+builtin(python.any, takes=1)(_test("any"))
+builtin(python.all, takes=1)(_test("all"))
 
 
 def _cast(name: str, kind: str, empty: Any, type_: ty.Type) -> Handler:
     def handler(c: Compiler, call: Call) -> Sugared:
-        call.expect_no_keywords(name)
-        call.expect_count(name, 0, 2 if name == "complex" else 1)
         if not call.args:
             return Simple(c.constant(empty))
         value = call.args[0].value
@@ -272,13 +264,7 @@ def static_number(known: Any, type_: ty.Type) -> Any:
     return made if in_range else None
 
 
-builtin(python.int)(_cast("int", "aten::Int", 0, ty.INT))
-
-
-builtin(python.float)(_cast("float", "aten::Float", 0.0, ty.FLOAT))
-
-
-builtin(python.bool)(_cast("bool", "aten::Bool", False, ty.BOOL))
-
-
-builtin(python.complex)(_cast("complex", "aten::Complex", 0j, ty.COMPLEX))
+builtin(python.int, takes=(0, 1))(_cast("int", "aten::Int", 0, ty.INT))
+builtin(python.float, takes=(0, 1))(_cast("float", "aten::Float", 0.0, ty.FLOAT))
+builtin(python.bool, takes=(0, 1))(_cast("bool", "aten::Bool", False, ty.BOOL))
+builtin(python.complex, takes=(0, 2))(_cast("complex", "aten::Complex", 0j, ty.COMPLEX))

@@ -21,7 +21,10 @@ _WITH_BODY = (ast.FunctionDef, ast.ClassDef, ast.If, ast.For, ast.While, ast.Wit
 class Code:
     """A piece of source: its text without common indent, its tree, and ranges of its nodes."""
 
-    def __init__(self, text: str, filename: str, first_line: int, indent: int = 0) -> None:
+    def __init__(
+        self, text: str, filename: str, first_line: int, indent: int = 0,
+        tree: ast.Module | None = None,
+    ) -> None:  # fmt: skip
         self.source = Source(text, filename, first_line, indent)
         self.text = text
         self._is_ascii = text.isascii()  # columns are characters then
@@ -30,7 +33,7 @@ class Code:
         self._lines = text.split("\n")
         for line in self._lines:
             self._starts.append(self._starts[-1] + len(line) + 1)
-        self.tree = _parse(text, self)
+        self.tree = _parse(text, self) if tree is None else tree
 
     def range(self, node: ast.AST) -> SourceRange:
         """The range that a node covers; of a definition its first line only."""

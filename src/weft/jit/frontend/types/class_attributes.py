@@ -18,7 +18,7 @@ from weft.jit.frontend.types.containers import module_item
 from weft.jit.frontend.types.module_types import ModuleInfo
 from weft.jit.frontend.types.modules import module_member
 from weft.jit.frontend.types.python_values import static_attribute
-from weft.jit.frontend.values import Call, Simple, Sugared
+from weft.jit.frontend.values import Call, Known, Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
@@ -198,18 +198,11 @@ class Super(Sugared):
                 continue
             found = vars(base)[name]
             if base is object and name == "__init__":
-                return Nothing()
+                return Known("object.__init__", lambda c, call: c.none())
             if isinstance(found, FunctionType):
                 return of_base(self.v, base, name, found)
             return member(c, info, self.v, found, name, range)
         fail(f"super(): expected an attribute of a base class, got {name!r}", range)
-
-
-class Nothing(Sugared):
-    """object.__init__: does nothing."""
-
-    def call(self, c: Compiler, call: Call) -> Sugared:
-        return c.none()
 
 
 @verb("super_of")

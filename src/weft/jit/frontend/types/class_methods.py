@@ -28,15 +28,23 @@ from weft.jit.ir.record import NamedTuple
 
 
 class ReadyMethod(Sugared):
-    """A method without a Python function: it came as text, or compiled."""
+    """A method without a Python function: it came as text, or compiled, or is an interface's."""
 
     def __init__(self, v: Value, name: str) -> None:
         self.v, self.name = v, name
 
+    def describe(self) -> str:
+        return f"the method {self.name} of {self.v.type.annotation}"
+
     def call(self, c: Compiler, call: Call) -> Sugared:
-        assert isinstance(self.v.type, ty.ClassType)
-        schema = self.v.type.methods[self.name].schema
-        parameters = [Parameter(a.name, a.type, a.default, a.has_default) for a in schema.args[1:]]
+        if isinstance(self.v.type, ty.InterfaceType):
+            schema = self.v.type.methods[self.name]
+            given = schema.args
+        else:
+            assert isinstance(self.v.type, ty.ClassType)
+            schema = self.v.type.methods[self.name].schema
+            given = schema.args[1:]
+        parameters = [Parameter(a.name, a.type, a.default, a.has_default) for a in given]
         values = convert_arguments(c, self.name, parameters, call)
         attrs = {"name": self.name}
         return Simple(

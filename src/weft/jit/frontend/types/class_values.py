@@ -27,8 +27,8 @@ from weft.jit.frontend.types.classes import (
 from weft.jit.frontend.types.names import is_written
 from weft.jit.frontend.types.parameters import Parameter
 from weft.jit.frontend.types.python_values import static_attribute
-from weft.jit.frontend.types.tuples import TupleClass
-from weft.jit.frontend.values import Call, Simple, Sugared
+from weft.jit.frontend.types.tuples import NamedTupleClass
+from weft.jit.frontend.values import Call, Known, Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
@@ -111,7 +111,15 @@ class ScriptClass(Sugared):
         return info, c.emit("prim::CreateObject", (), info.type, range=call.range)
 
     def attr(self, c: Compiler, range: SourceRange, name: str) -> Sugared:
-        return New(self) if name == "__new__" else of_class(c, self.cls, range, name)
+        if name == "__new__":
+            return Known("__new__", self._bare)
+        return of_class(c, self.cls, range, name)
+
+    def _bare(self, c: Compiler, call: Call) -> Sugared:
+        """C.__new__(C), as archives write it: an object whose attributes are not set."""
+        if len(call.args) != 1 or call.args[0].value.key() is not self.cls or call.kwargs:
+            fail("__new__: expected the class as its only argument", call.range)
+        return Simple(self.new(c, call)[1])
 
     def has_attr(self, c: Compiler, name: str) -> bool:
         return hasattr(self.cls, name)
@@ -127,18 +135,6 @@ class ModuleClass(PythonObject):
         if isinstance(static_attribute(self.obj, name, None), FunctionType):
             return of_class(c, self.obj, range, name)
         return super().attr(c, range, name)
-
-
-class New(Sugared):
-    """C.__new__, as archives write it: C.__new__(C) is an object whose attributes are not set."""
-
-    def __init__(self, of: ScriptClass) -> None:
-        self.of = of
-
-    def call(self, c: Compiler, call: Call) -> Sugared:
-        if len(call.args) != 1 or call.args[0].value.key() is not self.of.cls or call.kwargs:
-            fail("__new__: expected the class as its only argument", call.range)
-        return Simple(self.of.new(c, call)[1])
 
 
 def _fill_dataclass(c: Compiler, info: ClassInfo, v: Any, call: Call) -> None:
@@ -168,7 +164,7 @@ def class_value(cls: type, what: str) -> Sugared:
     if issubclass(cls, enum.Enum):
         return EnumClass(cls)
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
-        return TupleClass(cls)
+        return NamedTupleClass(cls)
 
     if cls in MANAGERS:
         return ManagerClass(cls)

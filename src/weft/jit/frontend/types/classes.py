@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import enum
 from types import FunctionType
 from typing import Any
@@ -13,7 +14,6 @@ from weft.jit.frontend.source.code import Code, function_definition
 from weft.jit.frontend.source.errors import FrontendError, fail
 from weft.jit.frontend.source.resolver import (
     MISSING,
-    Resolver,
     resolver_of_class,
     resolver_of_function,
 )
@@ -124,20 +124,13 @@ def named_tuple_type(cls: type, range: Any) -> ty.TupleType:
 # Script classes -------------------------------------------------------------------------------
 
 
-class _ClassCode:
-    """Annotations of a class body are read without their source: messages name the class."""
-
-    def __init__(self, cls: type) -> None:
-        text = f"class {cls.__name__}: ...\n"
-        self.code = Code(text, f"<annotations of {cls.__qualname__}>", 1)
-
-
 def annotations_of(
     cls: type, extra: dict[str, Any] | None = None, generic: bool = False
 ) -> Annotations:
-    """A reader of the annotations in a class body."""
-    resolver: Resolver = resolver_of_class(cls, extra or {})
-    return Annotations(_ClassCode(cls).code, resolver, generic)
+    """A reader of the annotations in a class body. It has no source: messages name the class."""
+    text, name = f"class {cls.__name__}: ...\n", f"<annotations of {cls.__qualname__}>"
+    code = Code(text, name, 1, tree=ast.Module([], []))
+    return Annotations(code, resolver_of_class(cls, extra or {}), generic)
 
 
 def declared_types(cls: type, extra: dict[str, Any] | None = None) -> dict[str, ty.Type]:

@@ -10,7 +10,7 @@ from weft.jit.frontend.registry import verb
 from weft.jit.frontend.source.errors import fail
 from weft.jit.frontend.types.classes import implement, known_info
 from weft.jit.frontend.types.module_types import ModuleInfo
-from weft.jit.frontend.values import UNKNOWN, Arg, Call, Simple, Sugared, TupleLiteral
+from weft.jit.frontend.values import UNKNOWN, Call, Known, Simple, Sugared, TupleLiteral
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
@@ -141,22 +141,18 @@ def _from_the_end(c: Compiler, index: Value, size: int, range: SourceRange) -> V
     )
 
 
-class HeldKeys(Sugared):
+def held_keys(names: Sequence[str]) -> Sugared:
     """The test whether a dict of modules or parameters has a key, which is known."""
 
-    def __init__(self, names: Sequence[str]) -> None:
-        self.names = names
-
-    def call(self, c: Compiler, call: Call) -> Sugared:
+    def contains(c: Compiler, call: Call) -> Sugared:
         known = call.args[0].value.static(c)
         if isinstance(known, str):
-            return Simple(c.constant(known in self.names))
-
-        keys: list[Sugared] = [Simple(c.constant(name)) for name in self.names]
+            return Simple(c.constant(known in names))
+        keys: list[Sugared] = [Simple(c.constant(name)) for name in names]
         held = Simple(c.make_list(keys, ty.STR, call.range))
-        return c.call_operator(
-            "aten::__contains__", Call(call.range, [Arg(held, call.range), call.args[0]])
-        )
+        return c.call_operator("aten::__contains__", call.behind(held))
+
+    return Known("the method __contains__", contains)
 
 
 class SequentialSlice(TupleLiteral):

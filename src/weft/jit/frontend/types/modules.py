@@ -8,12 +8,12 @@ from typing import Any, NoReturn
 from weft._runtime.public import weft
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.language.ignored import EXPORT, ignored_value, mode_of
-from weft.jit.frontend.language.python_objects import StaticMethod
+from weft.jit.frontend.language.python_objects import static_method
 from weft.jit.frontend.registry import verb
 from weft.jit.frontend.source.errors import FrontendError, fail
 from weft.jit.frontend.types.class_methods import Method, ReadyMethod, compile_as_method
 from weft.jit.frontend.types.classes import class_info, implement
-from weft.jit.frontend.types.containers import DICTS, HeldKeys, child, dict_parts, names_in
+from weft.jit.frontend.types.containers import DICTS, child, dict_parts, held_keys, names_in
 from weft.jit.frontend.types.module_types import ModuleInfo
 from weft.jit.frontend.values import Arg, Call, Simple, Sugared, TupleLiteral
 from weft.jit.ir import types as ty
@@ -58,14 +58,14 @@ def module_member(
             return HookedForward(v, info)
         return module_member(c, info, v, "forward", range) or forward_of(info, v, range)
     if name in _WALKS:
-        return StaticWalk(v, info, name)
+        return static_method(lambda: _walked(c, info, v, name, range), name)
     if info.container in DICTS and name == "__contains__":
-        return HeldKeys(names_in(info))
+        return held_keys(names_in(info))
     if info.container in DICTS and name in ("keys", "values", "items"):
         items = dict_parts(c, info, v, name, range)
-        return StaticMethod(lambda: TupleLiteral(items), name)
+        return static_method(lambda: TupleLiteral(items), name)
     if info.container is not None and name == "__len__":
-        return StaticMethod(lambda: len(names_in(info)), name)
+        return static_method(lambda: len(names_in(info)), name)
     return None
 
 
@@ -112,22 +112,12 @@ def closed_over(c: Compiler, module: Any, range: SourceRange, what: str) -> Suga
     )
 
 
-class StaticWalk(Sugared):
+def _walked(c: Compiler, info: ModuleInfo, v: Value, name: str, range: SourceRange) -> Sugared:
     """self.children(), self.named_parameters() and the like: their number is known."""
-
-    def __init__(self, v: Value, info: ModuleInfo, name: str) -> None:
-        self.v, self.info, self.name = v, info, name
-
-    def describe(self) -> str:
-        return f"the method {self.name} of a module"
-
-    def call(self, c: Compiler, call: Call) -> Sugared:
-        call.expect_nothing(self.name)
-        kind = self.name.removeprefix("named_")
-        pairs = _walk(c, self.info, self.v, kind, "", call.range)
-        if not self.name.startswith("named_"):
-            return TupleLiteral([value for _, value in pairs])
-        return TupleLiteral([TupleLiteral([Simple(c.constant(n)), m]) for n, m in pairs])
+    pairs = _walk(c, info, v, name.removeprefix("named_"), "", range)
+    if not name.startswith("named_"):
+        return TupleLiteral([value for _, value in pairs])
+    return TupleLiteral([TupleLiteral([Simple(c.constant(n)), m]) for n, m in pairs])
 
 
 def _walk(
@@ -197,8 +187,9 @@ def compile_methods(info: ModuleInfo) -> list[str]:
         if name not in names:
             _compile_entry(info, name)
             names.append(name)
-    for inner in info.children.values():
-        compile_exports(inner)
+    for inner in infos_below(info)[1:]:
+        for name in exported(inner.python_class):
+            _compile_entry(inner, name)
     compile_interfaces(info)
     return names
 
@@ -215,34 +206,38 @@ def exported(cls: type) -> list[str]:
 
 def compile_interfaces(info: ModuleInfo) -> None:
     """Compiles what submodules must have because they are declared as interfaces."""
-    for name, inner in info.children.items():
-        declared = info.type.attributes[name].type
-        if isinstance(declared, ty.InterfaceType):
-            implement(inner.type, declared)
-            info.classes.add(inner.type)
-        compile_interfaces(inner)
+    for each in infos_below(info):
+        for name, inner in each.children.items():
+            declared = each.type.attributes[name].type
+            if isinstance(declared, ty.InterfaceType):
+                implement(inner.type, declared)
+                each.classes.add(inner.type)
+
+
+def has_interfaces(info: ModuleInfo) -> bool:
+    """Whether a module is declared as an interface, here or below."""
+    return any(
+        isinstance(each.type.attributes[name].type, ty.InterfaceType)
+        for each in infos_below(info)
+        for name in each.children
+    )
 
 
 def classes_below(info: ModuleInfo) -> set[ty.ClassType]:
     """Classes that stand behind interfaces, here and below."""
-    found = set(info.classes)
-    for inner in info.children.values():
-        found |= classes_below(inner)
-    return found
+    return {type for each in infos_below(info) for type in each.classes}
 
 
-def types_below(info: ModuleInfo) -> list[ty.ClassType]:
-    """The types of a module and of those in it, outer ones first."""
-    inner = [each for child in info.children.values() for each in types_below(child)]
-    return [info.type, *inner]
-
-
-def compile_exports(info: ModuleInfo) -> None:
-    """Compiles what is marked @export in a module that is part of another."""
-    for name in exported(info.python_class):
-        _compile_entry(info, name)
-    for inner in info.children.values():
-        compile_exports(inner)
+def infos_below(info: ModuleInfo) -> list[ModuleInfo]:
+    """The types of a module and of those in it, each once, outer ones first."""
+    found: dict[int, ModuleInfo] = {}
+    waiting = [info]
+    while waiting:
+        each = waiting.pop()
+        if id(each) not in found:
+            found[id(each)] = each
+            waiting += reversed(each.children.values())
+    return list(found.values())
 
 
 def _has_forward(info: ModuleInfo) -> bool:

@@ -23,13 +23,21 @@ _names: dict[str, int] = {}
 
 
 def unique_name(name: str) -> str:
-    """The name, or one that tells it from an earlier class of the same name."""
-    count = _names.get(name, 0)
-    _names[name] = count + 1
-    if not count:
-        return name
+    """The name, or one that tells it from an earlier class of the same name. Archives have classes
+    whose names were told apart before, so what is made of a name may be there already."""
     head, _, rest = name.partition(".")
-    return f"{head}.___torch_mangle_{count - 1}.{rest}"
+    made = name
+    while made in _names:
+        count = _names[name]
+        _names[name] = count + 1
+        made = f"{head}.___torch_mangle_{count - 1}.{rest}"
+    _names[made] = 1
+    return made
+
+
+def is_unused(name: str) -> bool:
+    """Whether no class has had that name."""
+    return name not in _names
 
 
 def is_library(obj: Any) -> bool:

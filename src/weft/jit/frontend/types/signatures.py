@@ -13,6 +13,7 @@ from weft.jit.frontend.source.resolver import MISSING
 from weft.jit.frontend.types.annotations import GENERIC, Annotations, type_of_value
 from weft.jit.frontend.types.parameters import Parameter
 from weft.jit.frontend.types.python_values import as_type
+from weft.jit.frontend.values import Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.fresh_stack import parse
 from weft.jit.ir.record import NamedTuple
@@ -75,7 +76,7 @@ def signature_of(
             type_ = commented.get(arg)
         default = defaults.get(arg.arg, MISSING)
         if default is MISSING and arg in written:
-            default = _literal(written[arg], code)
+            default = _default(written[arg], annotations)
         length = annotations.length(arg.annotation)
         if length is not None and isinstance(default, int | float):
             default = [default] * length
@@ -123,12 +124,28 @@ def _type_comment(
     return by_arg, read(parsed.returns)
 
 
-def _literal(node: ast.expr, code: Code) -> Any:
-    """A default of source that was never run."""
+def _default(node: ast.expr, annotations: Annotations) -> Any:
+    """A default of source that was never run: a literal, a name of a value such as inf or a member
+    of an enum, what a name makes of literals (torch.device("cpu")), or a tuple of these."""
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        fail(f"default: expected a literal, got {ast.unparse(node)}", code.range(node))
+        pass
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        inner = _default(node.operand, annotations)
+        if isinstance(inner, float):
+            return -inner
+    if isinstance(node, ast.Tuple):
+        return tuple(_default(each, annotations) for each in node.elts)
+    if isinstance(node, ast.Name | ast.Attribute):
+        found = annotations.object(node)
+        if type_of_value(found) is not None:
+            return found
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
+        called = annotations.object(node.func)
+        if isinstance(called, Sugared) and hasattr(called, "constant_of") and not node.keywords:
+            return called.constant_of(*(_default(each, annotations) for each in node.args))
+    fail(f"default: expected a literal, got {ast.unparse(node)}", annotations.code.range(node))
 
 
 def defaults_of(function: Any) -> dict[str, Any]:

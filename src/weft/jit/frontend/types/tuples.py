@@ -3,7 +3,6 @@ properties and __new__ that a NamedTuple class defines."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
@@ -19,7 +18,7 @@ from weft.jit.frontend.source.resolver import MISSING
 from weft.jit.frontend.types.classes import named_tuple_type
 from weft.jit.frontend.types.parameters import Parameter
 from weft.jit.frontend.types.python_values import static_attribute
-from weft.jit.frontend.values import Call, Simple, Sugared
+from weft.jit.frontend.values import Call, Known, Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
@@ -80,7 +79,7 @@ def class_member(c: Compiler, owner: NamedTupleClass, range: SourceRange, name: 
     if name == "_fields":
         return c.sugar(found, range, name)
     if name == "_make":
-        return TupleMethod(name, lambda c, call: _made(c, owner, call))
+        return Known("the method _make of a tuple", lambda c, call: _made(c, owner, call))
     if isinstance(found, classmethod):
         return TupleFunction(cls, found.__func__, owner)
     if isinstance(found, staticmethod):
@@ -102,6 +101,11 @@ class NamedTupleClass(Sugared):
         return f"the NamedTuple {self.cls.__name__}"
 
     def call(self, c: Compiler, call: Call) -> Sugared:
+        """Does what its __new__ does."""
+        return TupleNew(self.cls).call(c, call.behind(self)._replace(hint=None))
+
+    def construct(self, c: Compiler, call: Call) -> Sugared:
+        """A tuple of the arguments."""
         made = named_tuple_type(self.cls, call.range)
         defaults: dict[str, Any] = getattr(self.cls, "_field_defaults", {})
         parameters = [
@@ -112,7 +116,8 @@ class NamedTupleClass(Sugared):
         return Simple(c.emit("prim::TupleConstruct", values, made, range=call.range))
 
     def attr(self, c: Compiler, range: SourceRange, name: str) -> Sugared:
-        return class_member(c, self, range, name)
+        is_new = name == "__new__"
+        return TupleNew(self.cls) if is_new else class_member(c, self, range, name)
 
     def has_attr(self, c: Compiler, name: str) -> bool:
         return hasattr(self.cls, name)
@@ -140,26 +145,14 @@ class TupleFunction(Sugared):
             return call_template(c, template, call._replace(args=given), owner)
 
 
-class TupleMethod(Sugared):
-    """A method that all tuples have, or all NamedTuples; `run` is told the call."""
-
-    def __init__(self, name: str, run: Callable[[Compiler, Call], Sugared]) -> None:
-        self.name, self.run = name, run
-
-    def describe(self) -> str:
-        return f"the method {self.name} of a tuple"
-
-    def call(self, c: Compiler, call: Call) -> Sugared:
-        return self.run(c, call)
-
-
-def tuple_method(v: Value, name: str) -> TupleMethod | None:
+def tuple_method(v: Value, name: str) -> Sugared | None:
     """t.index, t.count and t._replace."""
     assert isinstance(v.type, ty.TupleType)
     if name == "_replace" and v.type.fields:
-        return TupleMethod(name, lambda c, call: _replaced(c, v, call))
+        return Known("the method _replace of a tuple", lambda c, call: _replaced(c, v, call))
     if name in ("index", "count"):
-        return TupleMethod(name, lambda c, call: _as_of_list(c, v, name, call))
+        what = f"the method {name} of a tuple"
+        return Known(what, lambda c, call: _as_of_list(c, v, name, call))
     return None
 
 
@@ -197,16 +190,6 @@ def _made(c: Compiler, owner: NamedTupleClass, call: Call) -> Sugared:
 # A __new__ in the class ------------------------------------------------------------------------
 
 
-class TupleClass(NamedTupleClass):
-    """A NamedTuple class as programs name it: a call does what its __new__ does."""
-
-    def call(self, c: Compiler, call: Call) -> Sugared:
-        return TupleNew(self.cls).call(c, call.behind(self)._replace(hint=None))
-
-    def attr(self, c: Compiler, range: SourceRange, name: str) -> Sugared:
-        return TupleNew(self.cls) if name == "__new__" else super().attr(c, range, name)
-
-
 class TupleNew(Sugared):
     """Cls.__new__(cls, ...): what is written in the body of Cls or of its bases."""
 
@@ -223,7 +206,7 @@ class TupleNew(Sugared):
         writer = next(base for base in self.cls.__mro__ if "__new__" in vars(base))
         rest = call._replace(args=call.args[1:], hint=None)
         if "_fields" in vars(writer):  # namedtuple made both
-            return NamedTupleClass.call(made, c, rest)
+            return made.construct(c, rest)
         before, c.owner = c.owner, SuperOfNew(writer)
         try:
             written = TupleFunction(writer, vars(writer)["__new__"].__func__, made)

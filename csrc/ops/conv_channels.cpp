@@ -1,0 +1,189 @@
+#include "ops/conv_channels.h"
+
+#include "core/thread_pool.h"
+#include "ops/conv_winograd.h"
+#include "ops/packed_weight.h"
+#include "ops/scratch.h"
+#include "ops/transpose.h"
+
+namespace weft::native::conv {
+
+Taps taps_of(const Geometry& g, const Tensor& weight) {
+  const Dims& s = weight.strides();
+  return {weight.data_as<const float>(), g.group_out() * s[0], s[0], s[1], s[2], s[3]};
+}
+
+namespace {
+
+// Row (i * kernel_w + j) * in + c of a group's strips is tap (i, j) of channel c.
+void pack(const Geometry& g, const Tensor& weight, float* to) {
+  constexpr int64_t kStrip = blas::kStrip;
+  const Taps t = taps_of(g, weight);
+  const int64_t strips = blas::strips_of(g.group_out()), size = g.depth() * kStrip;
+  parallel_for(g.groups * strips, 4096 / size + 1, [&](int64_t begin, int64_t end) {
+    for (int64_t s = begin; s < end; ++s) {
+      const int64_t first = s % strips * kStrip;
+      const int64_t count = std::clamp<int64_t>(g.group_out() - first, 0, kStrip);
+      const float* from = t.data + s / strips * t.of_group + first * t.out;
+      float* line = to + s * size;
+      for (int64_t tap = 0; tap < g.taps(); ++tap) {
+        const float* at = from + tap / g.kernel_w * t.row + tap % g.kernel_w * t.column;
+        for (int64_t c = 0; c < g.group_in(); ++c, line += kStrip) {
+          for (int64_t o = 0; o < count; ++o) line[o] = at[c * t.in + o * t.out];
+          std::fill(line + count, line + kStrip, 0.0f);
+        }
+      }
+    }
+  });
+}
+
+// Copies from[begin, end) to `to`, with zeros outside of [low, high).
+void copy_inside(const float* from, int64_t begin, int64_t end, int64_t low, int64_t high,
+                 float* to) {
+  constexpr int64_t kChunk = 8;
+  int64_t i = begin;
+  for (; i < end && i < low; ++i) *to++ = 0;
+  const int64_t last = std::min(end, high);
+  for (; i + kChunk <= last; i += kChunk, to += kChunk) {
+    std::memcpy(to, from + i, kChunk * sizeof(float));
+  }
+  for (; i < last; ++i) *to++ = from[i];
+  for (; i < end; ++i) *to++ = 0;
+}
+
+// Elements [begin, end) of `count` rows of the unrolled image of a group.
+void unroll_rows(const Geometry& g, const float* image, int64_t first, int64_t count, int64_t begin,
+                 int64_t end, float* to, int64_t line) {
+  const int64_t in = g.group_in(), pixel = g.in_channels;
+  // Taps that lie side by side in the image are one run.
+  const int64_t run = g.dilation_w == 1 && g.groups == 1 ? g.kernel_w : 1, size = run * in;
+  for (int64_t r = first; r < first + count; ++r, to += line) {
+    const int64_t y = r / g.out_width % g.out_height, x = r % g.out_width;
+    const float* from = image + r / g.positions() * g.in_plane() * pixel;
+    for (int64_t s = begin / size; s * size < end; ++s) {
+      const int64_t i = s * run / g.kernel_w, j = s * run % g.kernel_w;
+      const int64_t row = y * g.stride_h + i * g.dilation_h - g.pad_h;
+      const int64_t column = x * g.stride_w + j * g.dilation_w - g.pad_w;
+      const bool hit = row >= 0 && row < g.height;
+      const int64_t low = hit ? std::clamp<int64_t>(-column, 0, run) * in : size;
+      const int64_t high = hit ? std::clamp<int64_t>(g.width - column, 0, run) * in : size;
+      const int64_t start = std::max(begin - s * size, int64_t{0});
+      copy_inside(from + (row * g.width + column) * pixel, start, std::min(end - s * size, size),
+                  low, high, to + s * size + start - begin);
+    }
+  }
+}
+
+void multiply(const Geometry& g, const blas::Split::Piece& part, const float* input,
+              const float* strips, const blas::Sink& sink, float* out, float* rows) {
+  constexpr int64_t kLine = blas::kBlockDepth + blas::kStrip;
+  const int64_t depth = g.depth(), strip = depth * blas::kStrip;
+  const int64_t blocks = (depth + blas::kBlockDepth - 1) / blas::kBlockDepth;
+  const int64_t at = part.first * g.out_channels + part.group * g.group_out() + part.column;
+  const float* image = input + part.group * g.group_in();
+  const float* b = strips + part.group * blas::packed_size(depth, g.group_out()) +
+                   part.column / blas::kStrip * strip;
+  for (int64_t k = 0; k < blocks; ++k) {
+    const int64_t begin = depth * k / blocks, end = depth * (k + 1) / blocks;
+    const bool unrolls = rows != nullptr;
+    if (unrolls) unroll_rows(g, image, part.first, part.count, begin, end, rows, kLine);
+    const float* a = unrolls ? rows : image + part.first * g.in_channels + begin;
+    blas::gemm_strips(
+        part.count, part.columns, end - begin, a, unrolls ? kLine : g.in_channels,
+        b + begin * blas::kStrip, strip, k > 0, out + at, g.out_channels,
+        k + 1 == blocks ? sink.at(at, part.group * g.group_out() + part.column) : blas::Sink{});
+  }
+}
+
+void unrolled_forward(const Geometry& g, const float* input, const float* weight,
+                      const blas::Sink& sink, float* out) {
+  constexpr int64_t kRows = 192;
+  const int64_t rows = g.batch * g.positions();
+  const blas::Split s = blas::split_work(rows, kRows, g.group_out(), g.groups, g.depth());
+  parallel_for(s.pieces(), s.grain, [&](int64_t begin, int64_t end) {
+    Scratch<float> unrolled(g.is_pointwise() ? 0 : s.block * (blas::kBlockDepth + blas::kStrip));
+    for (int64_t i = begin; i < end; ++i) {
+      const blas::Split::Piece piece = s[i];
+      if (piece.count <= 0) continue;
+      multiply(g, piece, input, weight, sink, out, g.is_pointwise() ? nullptr : unrolled.data());
+    }
+  });
+}
+
+// to[i, j] = from[j, i], `rows` of the result.
+void turn(const float* from, int64_t rows, int64_t columns, float* to) {
+  constexpr int64_t kUnit = 64;
+  constexpr auto item = static_cast<int64_t>(sizeof(float));
+  parallel_for((rows + kUnit - 1) / kUnit, 65536 / (columns * kUnit) + 1,
+               [&](int64_t begin, int64_t end) {
+                 const int64_t first = begin * kUnit, count = std::min(rows, end * kUnit) - first;
+                 transpose::copy(reinterpret_cast<char*>(to + first * columns),
+                                 reinterpret_cast<const char*>(from + first), sizeof(float), count,
+                                 columns, columns * item, rows * item);
+               });
+}
+
+// Each image by fn(geometry of one, input, out) in the other order.
+template <class Fn>
+void by_images(const Geometry& g, const float* input, float* out, Fn&& fn) {
+  Geometry one = g;
+  one.batch = 1;
+  auto body = [&](int64_t begin, int64_t end) {
+    Scratch<float> from(g.in_channels * g.in_plane()), to(g.out_channels * g.positions());
+    for (int64_t i = begin; i < end; ++i) {
+      turn(input + i * g.in_channels * g.in_plane(), g.in_plane(), g.in_channels, from.data());
+      fn(one, from.data(), to.data());
+      turn(to.data(), g.out_channels, g.positions(), out + i * g.out_channels * g.positions());
+    }
+  };
+  // Few images leave the threads to their parts.
+  g.batch < num_threads() ? body(0, g.batch) : parallel_for(g.batch, 1, body);
+}
+
+}  // namespace
+
+bool fits_channels(const Geometry& g) {
+  return !g.is_depthwise() && g.group_out() >= 8 && g.depth() >= 8 && g.in_channels > 0;
+}
+
+namespace {
+
+// A weight in the form in which it is multiplied.
+struct Kernel {
+  bool winograd;
+  Ref<PackedWeight> weight;
+
+  Kernel(const Geometry& g, const Tensor& from)
+      : winograd(fits_winograd(g)),
+        weight(winograd ? winograd_weight(g, from)
+                        : packed_weight(from, PackedForm::Unrolled, g.groups,
+                                        g.groups * blas::packed_size(g.depth(), g.group_out()),
+                                        [&](float* to) { pack(g, from, to); })) {}
+  void operator()(const Geometry& g, const float* input, const blas::Sink& sink, float* out) const {
+    (winograd ? winograd_forward : unrolled_forward)(g, input, weight->data(), sink, out);
+  }
+};
+
+}  // namespace
+
+void channels_forward(const Geometry& g, const float* input, const Tensor& weight,
+                      const blas::Sink& sink, float* out) {
+  Kernel(g, weight)(g, input, sink, out);
+}
+
+void planes_forward(const Geometry& g, const float* input, const Tensor& weight, const float* bias,
+                    float* out) {
+  const Kernel kernel(g, weight);
+  by_images(g, input, out, [&](const Geometry& one, const float* from, float* to) {
+    kernel(one, from, {bias, nullptr, false}, to);
+  });
+}
+
+void planes_backward_input(const Geometry& g, const float* grad, const Tensor& weight, float* out) {
+  const auto kernel = winograd_turned_weight(g, weight);
+  by_images(turned(g), grad, out, [&](const Geometry& one, const float* from, float* to) {
+    winograd_forward(one, from, kernel->data(), {}, to);
+  });
+}
+
+}  // namespace weft::native::conv

@@ -1,0 +1,165 @@
+#include "ops/packed_gemm.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "core/thread_pool.h"
+#include "ops/levels.h"
+
+namespace weft::blas {
+namespace {
+
+struct Task {
+  int64_t k;
+  const float* a;
+  int64_t a_row;
+  const float* b;
+  int64_t strip;
+  bool add;
+  float* c;
+  int64_t c_row;
+  Sink sink;
+};
+
+// A register of floats. Bytes: of a register.
+template <int Bytes>
+struct VectorOf {
+  typedef float type __attribute__((vector_size(Bytes)));
+};
+
+// One tile of the result, all of whose columns are wanted.
+template <int Rows, int Strips, int Bytes>
+WEFT_INLINE void tile(const Task& t) {
+  using Vector = typename VectorOf<Bytes>::type;
+  constexpr int kWidth = Bytes / sizeof(float), kVectors = Strips * kStrip / kWidth;
+  Vector sums[Rows][kVectors], more;
+  for (int r = 0; r < Rows; ++r) {
+    for (int v = 0; v < kVectors; ++v) sums[r][v] = Vector{};
+    for (int s = 0; s < Strips; ++s) {  // what the end needs is on its way
+      __builtin_prefetch(t.c + r * t.c_row + s * kStrip, 1);
+    }
+  }
+  const float* b = t.b;
+  for (const float *a = t.a, *end = a + t.k; a != end; ++a, b += kStrip) {
+    Vector line[kVectors];
+    for (int v = 0; v < kVectors; ++v) {
+      const int column = v * kWidth;
+      std::memcpy(&line[v], b + column / kStrip * t.strip + column % kStrip, sizeof(Vector));
+    }
+    for (int s = 0; s < Strips; ++s) __builtin_prefetch(b + (Strips + s) * t.strip, 0, 2);
+    for (int r = 0; r < Rows; ++r) {
+      const float x = a[r * t.a_row];
+      for (int v = 0; v < kVectors; ++v) sums[r][v] += x * line[v];
+    }
+  }
+  for (int r = 0; r < Rows; ++r) {
+    for (int v = 0; v < kVectors; ++v) {
+      Vector sum = sums[r][v];
+      const int64_t at = r * t.c_row + v * kWidth;
+      auto plus = [&](const float* from) {
+        std::memcpy(&more, from, sizeof(more));
+        sum += more;
+      };
+      if (t.add) plus(t.c + at);
+      if (t.sink.bias) plus(t.sink.bias + v * kWidth);
+      if (t.sink.residual) plus(t.sink.residual + at);
+      if (t.sink.relu) sum = sum <= Vector{} ? Vector{} : sum;
+      std::memcpy(t.c + at, &sum, sizeof(sum));
+    }
+  }
+}
+
+// Tiles of 1 to `rows` rows.
+struct Tiles {
+  using Fn = void(const Task&);
+  int64_t rows, strips;
+  Fn* const* of;
+};
+
+#define DEFINE(level, target, width)                                                             \
+  template <int Rows, int Strips>                                                                \
+  target [[gnu::noinline]] void tile_##level(const Task& t) {                                    \
+    tile<Rows, Strips, width>(t);                                                                \
+  }                                                                                              \
+  Tiles tiles_##level() {                                                                        \
+    constexpr int kRows = width == 64 ? 12 : width == 32 ? 6 : 3, kStrips = width == 64 ? 2 : 1; \
+    static constexpr auto table = []<int... Rows>(std::integer_sequence<int, Rows...>) {         \
+      return std::array<Tiles::Fn*, kRows>{tile_##level<Rows + 1, kStrips>...};                  \
+    }(std::make_integer_sequence<int, kRows>());                                                 \
+    return {kRows, kStrips, table.data()};                                                       \
+  }
+WEFT_LEVELS(DEFINE)
+#undef DEFINE
+
+Tiles tiles() { WEFT_PICK(tiles); }
+
+// A tile of which only n columns are wanted: in memory of its own.
+void edge_tile(const Task& t, Tiles::Fn* fn, int64_t rows, int64_t n) {
+  constexpr int64_t kColumns = 2 * kStrip;
+  alignas(64) float whole[12 * kColumns];
+  Task inner = t;
+  inner.add = false, inner.c = whole, inner.c_row = kColumns, inner.sink = {};
+  fn(inner);
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t j = 0; j < n; ++j) {
+      const int64_t at = r * t.c_row + j;
+      float sum = whole[r * kColumns + j];
+      if (t.add) sum += t.c[at];
+      if (t.sink.bias) sum += t.sink.bias[j];
+      if (t.sink.residual) sum += t.sink.residual[at];
+      t.c[at] = t.sink.relu && sum <= 0 ? 0 : sum;
+    }
+  }
+}
+
+}  // namespace
+
+Split split_work(int64_t rows, int64_t most, int64_t columns, int64_t groups, int64_t depth) {
+  constexpr int64_t kLeast = 24, kPair = 2 * kStrip;
+  const double work = static_cast<double>(rows * groups) * static_cast<double>(columns * depth);
+  const bool alone = in_parallel_region() || work < kParallelWork;
+  const int64_t threads = alone ? 1 : num_threads();
+  const int64_t pairs = std::max<int64_t>(1, columns / kPair);
+  // Threads share what is larger: the strips by columns, or the rows.
+  const bool by_columns = columns > rows && pairs >= threads && groups == 1;
+  if (!by_columns) most = std::min(most, std::max(kLeast, (rows * groups + threads - 1) / threads));
+  Split s{rows, columns, groups, 0, 0, 0, 0, 1};
+  s.blocks = (rows + most - 1) / most;
+  s.block = (rows + s.blocks - 1) / s.blocks;
+  const int64_t wanted =
+      by_columns ? threads : (threads + s.blocks * groups - 1) / (s.blocks * groups);
+  const int64_t parts = std::min(pairs, wanted);
+  s.width = (pairs + parts - 1) / parts * kPair;
+  s.parts = (pairs * kPair + s.width - 1) / s.width;
+  if (alone) s.grain = s.pieces();
+  return s;
+}
+
+Split::Piece Split::operator[](int64_t index) const {
+  const int64_t first = index % blocks * block, part = index / blocks % parts;
+  const int64_t column = part * width;
+  return {index / blocks / parts, first, std::min(block, rows - first), column,
+          part + 1 == parts ? columns - column : width};
+}
+
+void gemm_strips(int64_t m, int64_t n, int64_t k, const float* a, int64_t a_row, const float* b,
+                 int64_t strip, bool add, float* c, int64_t c_row, const Sink& sink) {
+  static const Tiles kTiles = tiles();
+  const int64_t width = kTiles.strips * kStrip;
+  for (int64_t j = 0; j < n; j += width) {
+    // Rows in tiles of about one size.
+    int64_t left = (m + kTiles.rows - 1) / kTiles.rows;
+    for (int64_t i = 0; i < m; --left) {
+      const int64_t rows = (m - i + left - 1) / left, at = i * c_row + j;
+      const Task t{k,   a + i * a_row, a_row, b + j / kStrip * strip, strip,
+                   add, c + at,        c_row, sink.at(at, j)};
+      Tiles::Fn* const fn = kTiles.of[rows - 1];
+      n - j < width ? edge_tile(t, fn, rows, n - j) : fn(t);
+      i += rows;
+    }
+  }
+}
+
+}  // namespace weft::blas

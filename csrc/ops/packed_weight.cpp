@@ -1,0 +1,74 @@
+#include "ops/packed_weight.h"
+
+#include <mutex>
+
+#include "core/fork.h"
+
+namespace weft::native {
+namespace {
+
+std::atomic<size_t> bytes_kept{0}, most_bytes{size_t{1} << 30};
+GlobalMutex mutex(ForkRank::Weights);  // of what storages refer to
+
+// Counts them unless that would be too many.
+bool count(size_t bytes) {
+  if (bytes_kept.fetch_add(bytes) + bytes <= most_bytes.load()) return true;
+  bytes_kept.fetch_sub(bytes);
+  return false;
+}
+
+}  // namespace
+
+size_t packed_weight_bytes() { return bytes_kept.load(); }
+size_t packed_weight_limit() { return most_bytes.load(); }
+void set_packed_weight_limit(size_t bytes) { most_bytes.store(bytes); }
+
+PackedWeight::PackedWeight(Key key, size_t elements)
+    : key_(std::move(key)), bytes_(elements * sizeof(float)) {
+  if (bytes_ == 0) return;
+  allocator_ = &cpu_allocator();
+  data_ = static_cast<float*>(allocator_->allocate(bytes_));
+}
+
+PackedWeight::~PackedWeight() {
+  if (counted_) bytes_kept.fetch_sub(bytes_);
+  if (allocator_ != nullptr) allocator_->free(data_, bytes_);
+}
+
+Ref<PackedWeight> kept_weight(const Tensor& weight, PackedForm form, int64_t groups,
+                              int64_t elements, FunctionRef<void(float*)> fill) {
+  Storage& storage = *weight.storage();
+  if (!storage.shows_changes()) return {};
+  const PackedWeight::Key key{form, groups, weight.layout(), storage.changes()};
+  Ref<Derived> old;  // gone after the lock
+  {
+    const std::lock_guard lock(mutex);
+    const auto* seen = static_cast<PackedWeight*>(storage.derived().get());
+    if (seen == nullptr || seen->key() != key) {
+      old = std::exchange(storage.derived(), make_ref<PackedWeight>(key, 0));
+      return {};
+    }
+    if (seen->data() != nullptr) {
+      return Ref<PackedWeight>(static_cast<PackedWeight*>(storage.derived().get()));
+    }
+  }
+  auto packed = make_ref<PackedWeight>(key, static_cast<size_t>(elements));
+  if (!count(packed->bytes_)) return {};
+  packed->counted_ = true;
+  fill(packed->data());
+  if (storage.changes() != key.changes) return {};
+  const std::lock_guard lock(mutex);
+  old = std::exchange(storage.derived(), packed);
+  return packed;
+}
+
+Ref<PackedWeight> packed_weight(const Tensor& weight, PackedForm form, int64_t groups,
+                                int64_t elements, FunctionRef<void(float*)> fill) {
+  if (auto kept = kept_weight(weight, form, groups, elements, fill)) return kept;
+  const PackedWeight::Key key{form, groups, weight.layout(), 0};
+  auto packed = make_ref<PackedWeight>(key, static_cast<size_t>(elements));
+  fill(packed->data());
+  return packed;
+}
+
+}  // namespace weft::native

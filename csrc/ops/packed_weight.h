@@ -1,0 +1,53 @@
+// Weights in the order in which kernels read them, kept with their storage while its bytes stay.
+//
+// The first call for some bytes packs them for itself; the second one keeps them. So weights in
+// training, which change after each step, are not kept, and those of inference are.
+#pragma once
+
+#include "core/tensor.h"
+#include "core/thread_pool.h"
+
+namespace weft::native {
+
+enum class PackedForm : uint8_t { Unrolled, Winograd, WinogradTurned, Strips, Gates };
+
+// Of the kept ones, in the whole process.
+size_t packed_weight_bytes();
+// Most bytes that are kept; what is kept already stays until its storage changes.
+size_t packed_weight_limit();
+void set_packed_weight_limit(size_t bytes);
+
+class PackedWeight final : public Derived {
+ public:
+  struct Key {
+    PackedForm form;
+    int64_t groups;
+    Layout layout;
+    uint32_t changes;
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+
+  PackedWeight(Key key, size_t elements);
+  ~PackedWeight() override;
+  const Key& key() const noexcept { return key_; }
+  float* data() const noexcept { return data_; }  // null: only seen so far
+
+ private:
+  friend Ref<PackedWeight> kept_weight(const Tensor&, PackedForm, int64_t, int64_t,
+                                       FunctionRef<void(float*)>);
+  Key key_;
+  size_t bytes_;
+  bool counted_ = false;
+  float* data_ = nullptr;
+  Allocator* allocator_ = nullptr;
+};
+
+// The float32 weight in this form: `elements` numbers that `fill` writes. Null: it is not kept,
+// being met for the first time, too much for the limit, or in memory that others write to.
+Ref<PackedWeight> kept_weight(const Tensor& weight, PackedForm form, int64_t groups,
+                              int64_t elements, FunctionRef<void(float*)> fill);
+// The same for one that is packed in any case: if it is not kept, for the caller alone.
+Ref<PackedWeight> packed_weight(const Tensor& weight, PackedForm form, int64_t groups,
+                                int64_t elements, FunctionRef<void(float*)> fill);
+
+}  // namespace weft::native

@@ -1,0 +1,189 @@
+// Gamma, Dirichlet and binomial numbers, from the draws and by the algorithms of PyTorch's CPU
+// kernels, so that the same seed gives the same numbers. Elements are drawn one after the other.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <mutex>
+
+#include "native_randoms.h"
+#include "ops/random.h"
+#include "ops/support.h"
+#include "ops_views.h"
+
+namespace weft::native {
+namespace {
+
+// A cube of a normal number, accepted nearly always; below a concentration of 1 a sample of
+// concentration + 1 is multiplied by a power of a uniform number: Marsaglia and Tsang, A simple
+// method for generating gamma variables, ACM Transactions on Mathematical Software 26, 2000.
+// T: the dtype of the concentration, in which its own arithmetic is done.
+template <class T>
+double draw_gamma(T concentration, Generator& source) {
+  double scale = 1;
+  if (concentration < 1) {
+    if (concentration == 0) return 0;
+    scale = std::pow(1 - source.uniform_double(), double{1 / concentration});
+    concentration += 1;
+  }
+  const double d = concentration - 1.0f / 3, c = 1 / std::sqrt(9 * d);  // a third in float32
+  while (true) {
+    double normal, root;
+    do {
+      normal = draw_normal(source);
+      root = 1 + c * normal;
+    } while (root <= 0);
+    const double v = root * root * root, u = 1 - source.uniform_double();
+    const double squared = normal * normal;
+    if (u < 1 - 0.0331f * squared * squared) return scale * d * v;
+    if (std::log(u) < 0.5 * squared + d * (1 - v + std::log(v))) return scale * d * v;
+    if (std::isnan(v)) return v;
+  }
+}
+
+// Adds up the numbers of trials until a success: Devroye, Non-uniform random variate generation,
+// 1986, X.4. As many draws as there are successes.
+double count_by_waiting(double trials, double chance, Generator& source) {
+  const double rate = std::log1p(-chance);
+  double passed = 0, successes = 0;
+  while (true) {
+    passed += std::ceil(std::log(source.uniform_double()) / rate);
+    if (passed > trials) return successes;
+    ++successes;
+  }
+}
+
+// log(k!) less Stirling's approximation of it; the table of the paper below, then its series.
+double stirling_tail(double k) {
+  static constexpr double kTail[] = {0.08106146679532726, 0.04134069595540929, 0.02767792568499834,
+                                     0.02079067210376509, 0.01664469118982119, 0.01387612882307075,
+                                     0.01189670994589177, 0.01041126526197209, 0.009255462182712733,
+                                     0.008330563433362871};
+  if (k <= 9) return kTail[static_cast<size_t>(k)];
+  const double next = (k + 1) * (k + 1);
+  return (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / next) / next) / (k + 1);
+}
+
+// Transformed rejection with squeeze: algorithm BTRS of W. Hoermann, The generation of binomial
+// random variates, Journal of Statistical Computation and Simulation 46, 1993. For chances up to
+// 0.5 and 10 successes or more on average.
+class BinomialRejection {
+ public:
+  BinomialRejection(double trials, double chance)
+      : trials_(trials),
+        root_(std::sqrt(trials * chance * (1 - chance))),
+        b_(1.15 + 2.53 * root_),
+        a_(-0.0873 + 0.0248 * b_ + 0.01 * chance),
+        center_(trials * chance + 0.5),
+        squeeze_(0.92 - 4.2 / b_),
+        odds_(chance / (1 - chance)),
+        alpha_((2.83 + 5.1 / b_) * root_),
+        mode_(std::floor((trials + 1) * chance)) {}
+
+  double operator()(Generator& source) const {
+    while (true) {
+      const double u = source.uniform_double() - 0.5, v = source.uniform_double();
+      const double edge = 0.5 - std::abs(u);
+      const double count = std::floor((2 * a_ / edge + b_) * u + center_);
+      if (edge >= 0.07 && v <= squeeze_) return count;
+      if (count < 0 || count > trials_) continue;
+      if (std::log(v * alpha_ / (a_ / (edge * edge) + b_)) <= bound(count)) return count;
+    }
+  }
+
+ private:
+  // The logarithm of the probability of `count` over that of the mode.
+  double bound(double count) const {
+    const double above = trials_ - mode_ + 1, left = trials_ - count + 1;
+    const double tails = stirling_tail(mode_) + stirling_tail(trials_ - mode_) -
+                         stirling_tail(count) - stirling_tail(trials_ - count);
+    return (mode_ + 0.5) * std::log((mode_ + 1) / (odds_ * above)) +
+           (trials_ + 1) * std::log(above / left) +
+           (count + 0.5) * std::log(odds_ * left / (count + 1)) + tails;
+  }
+
+  double trials_, root_, b_, a_, center_, squeeze_, odds_, alpha_, mode_;
+};
+
+double count_successes(double trials, double chance, Generator& source) {
+  if (std::isnan(trials) || std::isnan(chance)) return std::numeric_limits<double>::quiet_NaN();
+  if (trials <= 0 || chance <= 0) return 0;
+  if (chance >= 1) return trials;
+  const bool turned = chance > 0.5;
+  if (turned) chance = 1 - chance;
+  const double count = trials * chance >= 10 ? BinomialRejection(trials, chance)(source)
+                                             : count_by_waiting(trials, chance, source);
+  return turned ? trials - count : count;
+}
+
+// Gamma numbers as float64 of the concentrations' sizes, none below `least`. The arithmetic of the
+// concentrations is done in `dtype`.
+Tensor draw_gammas(const char* op, const Tensor& self, DType dtype, double least,
+                   const Ref<Generator>& generator) {
+  WEFT_CHECK(is_floating(self.dtype()), op, ": expected a floating dtype, got ", self.dtype());
+  const Tensor drawn = Tensor::empty(self.sizes(), DType::F64, self.device(), op);
+  const Tensor dense = in_order(as_dtype(self, dtype));
+  Generator& source = *generator_or_default(generator);
+  const std::lock_guard lock(source);
+  dispatch_float(op, dtype, [&](auto type) {
+    const auto* concentrations = dense.data_as<const typename decltype(type)::type>();
+    double* out = drawn.data_as<double>();
+    std::transform(concentrations, concentrations + dense.numel(), out, [&](auto concentration) {
+      const double value = draw_gamma(concentration, source);
+      return value < least ? least : value;  // nan stays
+    });
+  });
+  return drawn;
+}
+
+// The least normal number.
+double least_of(DType dtype) {
+  return dtype == DType::F64 ? std::numeric_limits<double>::min()
+                             : std::numeric_limits<float>::min();
+}
+
+}  // namespace
+
+Tensor _standard_gamma(const Tensor& self, const Ref<Generator>& generator) {
+  const DType dtype = self.dtype() == DType::F64 ? DType::F64 : DType::F32;
+  return as_dtype(draw_gammas("_standard_gamma", self, dtype, least_of(dtype), generator),
+                  self.dtype());
+}
+
+Tensor _sample_dirichlet(const Tensor& self, const Ref<Generator>& generator) {
+  const char* op = "_sample_dirichlet";
+  WEFT_CHECK(self.dim() > 0, op, ": expected 1 dim or more, got 0");
+  const Tensor drawn = draw_gammas(op, self, DType::F64, least_of(DType::F64), generator);
+  const int64_t count = self.sizes().back(), rows = count ? self.numel() / count : 0;
+  const double least = least_of(self.dtype());
+  for (int64_t r = 0; r < rows; ++r) {
+    double* row = drawn.data_as<double>() + r * count;
+    double total = 0;
+    for (int64_t i = 0; i < count; ++i) total += row[i];
+    for (int64_t i = 0; i < count; ++i) {
+      const double share = row[i] / total;
+      row[i] = share < least ? least : share;
+    }
+  }
+  return as_dtype(drawn, self.dtype());
+}
+
+Tensor binomial(const Tensor& count, const Tensor& prob, const Ref<Generator>& generator) {
+  const char* op = "binomial";
+  for (const Tensor* each : {&count, &prob})
+    WEFT_CHECK(is_floating(each->dtype()), op, ": expected floating dtypes, got ", each->dtype());
+  const Dims sizes = broadcast_sizes(op, count.sizes(), prob.sizes());
+  const Tensor trials = in_order(as_dtype(ops::expand(count, sizes, false), DType::F64));
+  const Tensor chances = in_order(as_dtype(ops::expand(prob, sizes, false), DType::F64));
+  const Tensor drawn = Tensor::empty(sizes, DType::F64, count.device(), op);
+  Generator& source = *generator_or_default(generator);
+  {
+    const std::lock_guard lock(source);
+    const double *n = trials.data_as<const double>(), *p = chances.data_as<const double>();
+    std::transform(
+        n, n + drawn.numel(), p, drawn.data_as<double>(),
+        [&](double trials, double chance) { return count_successes(trials, chance, source); });
+  }
+  return as_dtype(drawn, count.dtype());
+}
+
+}  // namespace weft::native

@@ -1,0 +1,1 @@
+"""Modules that keep their inputs only and run again in backward."""

@@ -1,0 +1,105 @@
+"""Images between convolutions with their channels together in memory.
+
+    %y = aten::conv2d(%x, <weight>, ...)   =>  %y = aten::conv2d(%x, <weight, channels_last>, ...)
+    %z = aten::flatten(%y, 1, -1)              %1 = aten::contiguous(%y, 0)
+                                               %z = aten::flatten(%1, 1, -1)
+
+A convolution gives its result in the layout of its weight; pointwise operators and poolings keep
+it. What asks for another one, or shows it outside, gets a copy in the usual order. The sums are the
+same, their order is not: this runs in freezing.
+"""
+
+from __future__ import annotations
+
+from weft._C import channels_last, contiguous_format
+from weft.jit.ir import MEMORY_FORMAT, TENSOR, Block, Graph, Node, Value
+from weft.jit.passes.conv_bn import asks_shape
+from weft.jit.passes.operators import has_tag, operator_of, written
+from weft.jit.passes.options import DEFAULT, Options
+
+
+def run(graph: Graph, options: Options = DEFAULT) -> bool:
+    """Changes the layout where few results need a copy; True if it did."""
+    layers = [node for node in graph.walk() if has_tag(node, "convolution")]
+    if not all(_can_change(layer) for layer in layers) or _writes(graph):
+        return False
+    images = _images(graph, layers)
+    leaving = {value: _others(value) for value in images}
+    if 4 * sum(1 for uses in leaving.values() if uses) > len(layers):
+        return False
+    for layer in layers:
+        with graph.inserting(before=layer):
+            weight = layer.inputs[1].constant.contiguous(memory_format=channels_last)
+            layer.set_input(1, graph.constant(weight))
+    for value, uses in leaving.items():
+        for user, index in uses:
+            _copy_for(graph, value, user, index)
+    return True
+
+
+def _can_change(layer: Node) -> bool:
+    """Whether channels are multiplied with each other: kernels of single channels go by planes."""
+    operator, weight = operator_of(layer), layer.inputs[1]
+    given = {arg.name: value for arg, value in zip(operator.schema.args, layer.inputs)}
+    groups = given.get("groups")
+    if layer.name != "aten::conv2d" or not weight.is_constant or groups is None:
+        return False
+    return groups.is_constant and groups.constant == 1 and weight.constant.dim() == 4
+
+
+def _writes(graph: Graph) -> bool:
+    """Whether something is written in place that others may see."""
+    return any(
+        len(value.uses) > 1 or not _keeps_layout(node) or not _is_new(value)
+        for node in graph.walk()
+        for value in written(node)
+    )
+
+
+def _is_new(value: Value) -> bool:
+    node = value.node
+    return node is not None and (_keeps_layout(node) or has_tag(node, "convolution"))
+
+
+def _keeps_layout(node: Node) -> bool:
+    operator = operator_of(node)
+    if operator is None or operator.row is None:
+        return False
+    return operator.row.kind == "pointwise" or has_tag(node, "by_channels")
+
+
+def _images(graph: Graph, layers: list[Node]) -> list[Value]:
+    """Results of the layers, and of what keeps their layout."""
+    found: dict[Value, None] = {}
+    for node in graph.walk():
+        if node in layers or (_keeps_layout(node) and any(v in found for v in node.inputs)):
+            found.update(dict.fromkeys(node.outputs))
+    return list(found)
+
+
+def _others(value: Value) -> list[tuple[Node | Block, int]]:
+    """The uses of a value by what does not keep its layout."""
+    return [
+        (use.user, use.index)
+        for use in value.uses
+        if not isinstance(use.user, Node)
+        or not (
+            _keeps_layout(use.user) or _is_image_of(use.user, use.index) or asks_shape(use.user)
+        )
+    ]
+
+
+def _is_image_of(node: Node, index: int) -> bool:
+    return has_tag(node, "convolution") and index == 0
+
+
+def _copy_for(graph: Graph, value: Value, user: Node | Block, index: int) -> None:
+    """Puts a copy in the usual order, which is the value itself where it lies so, before a use."""
+    place = {"before": user} if isinstance(user, Node) else {"at_end": user}
+    with graph.inserting(**place):
+        order = graph.constant(contiguous_format, MEMORY_FORMAT)
+        copy = graph.emit("aten::contiguous", [value, order], [TENSOR]).output
+    if isinstance(user, Node):
+        user.set_input(index, copy)
+    else:
+        user.set_return(index, copy)

@@ -1,0 +1,302 @@
+"""One value for the elements along dimensions that a mask keeps."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from weft import _C, linalg
+from weft._C import Tensor
+from weft.masked._filling import INFINITY, dims_of, filled, is_inexact, kept
+
+_sum, _ones = _C.sum, _C.ones
+
+
+def sum(
+    input: Tensor,
+    dim: Any = None,
+    *,
+    keepdim: bool = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The sum over `dim` (None: all) of what the mask keeps; of integers and bools as int64.
+
+    >>> weft.masked.sum(weft.tensor([[1, 2], [3, 4]]), 1, mask=weft.tensor([True, False]))
+    tensor([1, 3])
+    """
+    return _sum(filled("sum", input, mask, 0, dtype), dims_of(dim), keepdim, dtype=dtype)
+
+
+def prod(
+    input: Tensor,
+    dim: Any = None,
+    *,
+    keepdim: bool = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The product over `dim` (None: all) of what the mask keeps; of integers and bools as int64.
+
+    >>> weft.masked.prod(weft.tensor([[1, 2], [3, 4]]), 0, mask=weft.tensor([True, False]))
+    tensor([3, 1])
+    """
+    values = filled("prod", input, mask, 1, dtype)
+    if dtype is None and not is_inexact(values):
+        values = values.to(_C.int64)
+    for each in _from_last(values, dim):
+        values = _C.prod(values, each, keepdim, dtype=dtype)
+    return values
+
+
+def _from_last(values: Tensor, dim: Any) -> list[int]:
+    """The dimensions that are reduced; those before one that goes keep their places."""
+    dims = [each % max(values.dim(), 1) for each in dims_of(dim)] or list(range(values.dim()))
+    return sorted(dims, reverse=True)
+
+
+def amax(
+    input: Tensor,
+    dim: Any = None,
+    *,
+    keepdim: bool = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The greatest over `dim` (None: all) of what the mask keeps; where it keeps nothing the least
+    number of the dtype.
+
+    >>> weft.masked.amax(weft.tensor([1.0, 9.0, 3.0]), mask=weft.tensor([True, False, True]))
+    tensor(3.)
+    """
+    return _C.amax(filled("amax", input, mask, -INFINITY, dtype), dims_of(dim), keepdim)
+
+
+def amin(
+    input: Tensor,
+    dim: Any = None,
+    *,
+    keepdim: bool = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The least over `dim` (None: all) of what the mask keeps; where it keeps nothing the greatest
+    number of the dtype.
+
+    >>> weft.masked.amin(weft.tensor([4.0, 1.0, 3.0]), mask=weft.tensor([True, False, True]))
+    tensor(3.)
+    """
+    return _C.amin(filled("amin", input, mask, INFINITY, dtype), dims_of(dim), keepdim)
+
+
+def argmax(
+    input: Tensor,
+    dim: int | None = None,
+    *,
+    keepdim: bool = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The index along `dim` of the greatest that the mask keeps, in the dtype of input as in
+    PyTorch; 0 where it keeps nothing.
+
+    >>> weft.masked.argmax(weft.tensor([1, 9, 3]), mask=weft.tensor([True, False, True]))
+    tensor(2)
+    """
+    values = filled("argmax", input, mask, -INFINITY, dtype)
+    return _C.argmax(values, dim, keepdim).to(values.dtype)
+
+
+def argmin(
+    input: Tensor,
+    dim: int | None = None,
+    *,
+    keepdim: bool = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The index along `dim` of the least that the mask keeps, in the dtype of input as in PyTorch;
+    0 where it keeps nothing.
+
+    >>> weft.masked.argmin(weft.tensor([4, 1, 3]), mask=weft.tensor([True, False, True]))
+    tensor(2)
+    """
+    values = filled("argmin", input, mask, INFINITY, dtype)
+    return _C.argmin(values, dim, keepdim).to(values.dtype)
+
+
+def mean(
+    input: Tensor,
+    dim: Any = None,
+    *,
+    keepdim: bool = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The mean over `dim` (None: all) of what the mask keeps, nan where it keeps nothing.
+
+    Floating and complex dtypes; ValueError for others where no dtype is given.
+
+    >>> weft.masked.mean(weft.tensor([1.0, 9.0, 3.0]), mask=weft.tensor([True, False, True]))
+    tensor(2.)
+    """
+    if dtype is None and not is_inexact(input):
+        raise ValueError(f"mean: expected a floating or complex dtype, got {input.dtype}")
+    if mask is None:
+        return _C.mean(input, dims_of(dim), keepdim, dtype=dtype)
+    return sum(input, dim, keepdim=keepdim, dtype=dtype, mask=mask) / _count(
+        "mean", input, dim, keepdim, mask
+    )
+
+
+def _count(name: str, input: Tensor, dim: Any, keepdim: bool, mask: Tensor | None) -> Tensor:
+    counted = _ones(input.shape, dtype=_C.bool) if mask is None else kept(name, input, mask)
+    return _sum(counted, dims_of(dim), keepdim)
+
+
+def median(
+    input: Tensor,
+    dim: int = -1,
+    *,
+    keepdim: bool = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The lower median along `dim` of what the mask keeps, nan where it keeps nothing.
+
+    ValueError for integers of which nothing is kept somewhere. nan among what is kept is left out.
+
+    >>> weft.masked.median(weft.tensor([1.0, 9.0, 3.0]), mask=weft.tensor([True, False, True]))
+    tensor(1.)
+    """
+    values = input if dtype is None else input.to(dtype)
+    if mask is None:
+        return _C.median(values, dim, keepdim)[0]
+    if values.is_floating_point():
+        return _C.nanmedian(filled("median", values, mask, math.nan), dim, keepdim)[0]
+    if not kept("median", values, mask).any(dim).all():
+        raise ValueError(
+            f"median: expected a mask that keeps something of each row of {values.dtype}, got one "
+            "that keeps nothing of some"
+        )
+    wide = filled("median", values, mask, math.nan, _C.float64)
+    return _C.nanmedian(wide, dim, keepdim)[0].to(values.dtype)
+
+
+def norm(
+    input: Tensor,
+    ord: float | None = 2.0,
+    dim: Any = None,
+    *,
+    keepdim: bool = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The vector norm of order `ord` over `dim` (None: all) of what the mask keeps.
+
+    Floating and complex dtypes; the result is real.
+
+    >>> weft.masked.norm(weft.tensor([3.0, 9.0, 4.0]), mask=weft.tensor([True, False, True]))
+    tensor(5.)
+    """
+    order = 2.0 if ord is None else ord
+    values = filled("norm", input, mask, INFINITY if order < 0 else 0, dtype)
+    return linalg.vector_norm(values, order, dims_of(dim) or None, keepdim)
+
+
+def logsumexp(
+    input: Tensor,
+    dim: Any = None,
+    *,
+    keepdim: bool = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """log(sum(exp(x))) over `dim` (None: all) of what the mask keeps, -inf where it keeps nothing.
+
+    >>> weft.masked.logsumexp(weft.zeros(3), mask=weft.tensor([True, False, True]))
+    tensor(0.6931)
+    """
+    values = filled("logsumexp", input, mask, -INFINITY, dtype)
+    dims = dims_of(dim) or list(range(values.dim()))
+    return _C.logsumexp(values, dims, keepdim).to(values.dtype)
+
+
+def logaddexp(
+    input: Tensor,
+    other: Tensor,
+    *,
+    dtype: Any = None,
+    input_mask: Tensor | None = None,
+    other_mask: Tensor | None = None,
+) -> Tensor:
+    """log(exp(input) + exp(other)), each operand with a mask of its own.
+
+    >>> weft.masked.logaddexp(weft.zeros(2), weft.zeros(2), input_mask=weft.tensor([True, False]))
+    tensor([0.6931, 0.0000])
+    """
+    pairs = ((input, input_mask), (other, other_mask))
+    return _C.logaddexp(*(filled("logaddexp", x, mask, -INFINITY, dtype) for x, mask in pairs))
+
+
+def var(
+    input: Tensor,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    *,
+    correction: float | None = None,
+    keepdim: bool = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The variance over `dim` (None: all) of what the mask keeps: squares over count - correction.
+
+    Integers become the default dtype; of complex numbers it is complex, as in PyTorch.
+
+    >>> weft.masked.var(weft.tensor([1.0, 9.0, 3.0]), mask=weft.tensor([True, False, True]))
+    tensor(2.)
+    """
+    return _variance("var", input, dim, unbiased, correction, keepdim, dtype, mask)
+
+
+def std(
+    input: Tensor,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    *,
+    correction: float | None = None,
+    keepdim: bool = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The root of var, which says the rest.
+
+    >>> weft.masked.std(weft.tensor([1.0, 9.0, 3.0]), mask=weft.tensor([True, False, True]))
+    tensor(1.4142)
+    """
+    return _variance("std", input, dim, unbiased, correction, keepdim, dtype, mask).sqrt()
+
+
+def _variance(
+    name: str,
+    input: Tensor,
+    dim: Any,
+    unbiased: bool | None,
+    correction: float | None,
+    keepdim: bool,
+    dtype: Any,
+    mask: Tensor | None,
+) -> Tensor:
+    if unbiased is not None and correction is not None:
+        raise RuntimeError(f"{name}: expected unbiased or correction, got both")
+    if correction is None:
+        correction = 0 if unbiased is False else 1
+    values = input if dtype is None else input.to(dtype)
+    if not is_inexact(values) and values.dtype != _C.bool:
+        values = values.to(_C.get_default_dtype())
+    values = filled(name, values, mask, 0)
+    count = _count(name, input, dim, True, mask)
+    away = values - sum(values, dim, keepdim=True) / count
+    squares = sum(away * away.conj(), dim, keepdim=keepdim, mask=mask)
+    count = _count(name, input, dim, keepdim, mask)
+    return squares / (count - correction).clamp(min=0).to(squares.dtype)

@@ -1,0 +1,1 @@
+"""Streams of samples that are built by chaining steps: `torch.utils.data.datapipes`."""

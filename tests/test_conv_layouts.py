@@ -1,0 +1,124 @@
+"""Convolutions of images by planes and by channels: values, layouts, threads, errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+
+RNG = np.random.default_rng(11)
+# (N, C, H, W), outputs, kernel, stride, padding, dilation, groups
+CASES: list[tuple[Any, ...]] = [
+    ((1, 3, 23, 25), 64, (7, 7), 2, 3, 1, 1),  # few channels: lines of the kernel at once
+    ((2, 16, 14, 14), 32, (3, 3), 1, 1, 1, 1),  # Winograd
+    ((1, 24, 7, 9), 40, (3, 3), 1, 1, 1, 1),  # channels that are no whole vectors
+    ((3, 32, 9, 8), 48, (3, 3), 1, 0, 1, 1),
+    ((1, 32, 9, 8), 17, (3, 3), 1, 2, 1, 1),
+    ((1, 64, 10, 11), 32, (3, 3), 1, 1, 1, 2),
+    ((2, 64, 9, 9), 64, (3, 3), 2, 1, 1, 1),
+    ((1, 20, 10, 11), 9, (3, 3), 1, 1, 2, 1),
+    ((2, 32, 12, 11), 64, (3, 3), 2, 1, 1, 4),
+    ((1, 300, 7, 7), 33, (3, 3), 1, 1, 1, 1),  # several blocks of depth
+    ((1, 16, 14, 14), 145, (3, 3), 1, 1, 1, 1),  # several blocks of outputs
+    ((1, 300, 7, 7), 33, (3, 3), 2, 1, 1, 1),
+    ((2, 300, 7, 7), 64, (1, 1), 1, 0, 1, 1),
+    ((1, 256, 7, 7), 512, (1, 1), 2, 0, 1, 1),
+    ((1, 16, 30, 5), 16, (3, 5), 1, (1, 2), 1, 1),
+    ((0, 16, 8, 8), 16, (3, 3), 1, 1, 1, 1),
+    ((2, 16, 8, 8), 4, (3, 3), 1, 1, 1, 1),  # too few outputs
+]
+
+
+def _operands(case: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    sizes, outputs, kernel, *_, groups = case
+    weight = (outputs, sizes[1] // groups, *kernel)
+    made = (RNG.normal(size=size).astype(np.float32) for size in (sizes, weight, (outputs,)))
+    x, w, b = made
+    return x, w, b
+
+
+def _bound(x: np.ndarray, w: np.ndarray, case: tuple[Any, ...]) -> np.ndarray:
+    """Of the error of a float32 sum of n products, n times eps of the sum of their sizes; 12 times
+    that for the transforms of Winograd's F(2x2), whose sums are of up to nine values."""
+    sizes = [weft.from_numpy(np.abs(a).astype(np.float64)) for a in (x, w)]
+    terms = weft.conv2d(*sizes, None, *case[3:]).numpy() + 1
+    return 12 * w[0].size * np.finfo(np.float32).eps * terms
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("by_channels", [False, True])
+def test_values(case: tuple[Any, ...], by_channels: bool) -> None:
+    x, w, b = _operands(case)
+    expected = weft.conv2d(*(weft.from_numpy(a).double() for a in (x, w, b)), *case[3:]).numpy()
+    images = weft.from_numpy(x)
+    if by_channels:
+        images = images.contiguous(memory_format=weft.channels_last)
+    got = weft.conv2d(images, weft.from_numpy(w), weft.from_numpy(b), *case[3:])
+    assert (np.abs(got.numpy() - expected) <= _bound(x, w, case)).all()
+    moved = weft.from_numpy(w).contiguous(memory_format=weft.channels_last)
+    again = weft.conv2d(images, moved, weft.from_numpy(b), *case[3:])
+    assert (np.abs(again.numpy() - expected) <= _bound(x, w, case)).all()
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("by_channels", [False, True])
+def test_threads_change_nothing(case: tuple[Any, ...], by_channels: bool) -> None:
+    x, w, _ = (weft.from_numpy(a) for a in _operands(case))
+    if by_channels:
+        x = x.contiguous(memory_format=weft.channels_last)
+    before, results = weft.get_num_threads(), []
+    try:
+        for threads in (1, 2, 5):
+            weft.set_num_threads(threads)
+            results.append(weft.conv2d(x, w, None, *case[3:]).numpy())
+    finally:
+        weft.set_num_threads(before)
+    for result in results[1:]:
+        np.testing.assert_array_equal(result, results[0])
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(("residual", "relu"), [(True, True), (True, False), (False, True)])
+def test_sums_are_those_of_the_operators(case: tuple[Any, ...], residual: bool, relu: bool) -> None:
+    x, w, b = (weft.from_numpy(a) for a in _operands(case))
+    x = x.contiguous(memory_format=weft.channels_last)
+    plain = weft.conv2d(x, w, b, *case[3:])
+    more = None
+    if residual:
+        more = weft.from_numpy(RNG.normal(size=plain.shape).astype(np.float32))
+        more = more.contiguous(memory_format=weft.channels_last)
+    expected = plain if more is None else plain + more
+    expected = expected.relu() if relu else expected
+    got = weft._C._aten._conv2d_sum(x, w, b, more, relu, *case[3:])
+    assert weft.equal(got, expected) and got.stride() == plain.stride()
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("case", CASES)
+def test_layouts_and_errors_beside_pytorch(case: tuple[Any, ...]) -> None:
+    torch = pytest.importorskip("torch")
+    x, w, b = _operands(case)
+    exact = torch.conv2d(*(torch.from_numpy(a).double() for a in (x, w, b)), *case[3:])
+    errors = {}
+    for library in (weft, torch):
+        for last in (False, True):
+            images = library.from_numpy(x)
+            if last:
+                images = images.contiguous(memory_format=library.channels_last)
+            y = library.conv2d(images, library.from_numpy(w), library.from_numpy(b), *case[3:])
+            errors[library.__name__, last] = np.abs(y.numpy() - exact.numpy()).max(initial=0)
+            if w.shape[0] >= 8 and y.numel() > 0:
+                assert tuple(y.stride()) == _strides(tuple(y.shape), last)
+    scale = np.finfo(np.float32).eps * np.abs(exact.numpy()).max(initial=1)
+    for last in (False, True):  # Winograd doubles the error of the direct sum
+        assert errors["weft", last] <= 4 * errors["torch", last] + 4 * scale
+
+
+def _strides(shape: tuple[int, ...], by_channels: bool) -> tuple[int, ...]:
+    empty = weft.empty(shape)
+    if by_channels:
+        empty = empty.contiguous(memory_format=weft.channels_last)
+    return tuple(empty.stride())

@@ -1,0 +1,174 @@
+"""Weights that layers keep packed: never old ones, counted, bounded, gone with their storage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+from weft import memory
+
+RNG = np.random.default_rng(7)
+
+
+def _floats(*shape: int) -> weft.Tensor:
+    return weft.from_numpy(RNG.normal(size=shape).astype(np.float32)).clone()
+
+
+@pytest.fixture(autouse=True)
+def _limit() -> Iterator[None]:
+    before = memory.packed_weight_limit()
+    yield
+    memory.set_packed_weight_limit(before)
+
+
+def _by_numpy(w: weft.Tensor) -> None:
+    w.numpy()[...] *= 2
+
+
+def _by_address(w: weft.Tensor) -> None:
+    import ctypes
+
+    ctypes.memset(w.data_ptr(), 0, 4 * w.numel())
+
+
+def _by_dlpack(w: weft.Tensor) -> None:
+    np.from_dlpack(w)  # holds the address
+    weft.from_dlpack(w).mul_(2)
+
+
+WRITES: list[Callable[[Any], Any]] = [
+    lambda w: w.mul_(2),
+    lambda w: w[0].zero_(),
+    lambda w: w.data.mul_(2),
+    lambda w: w.detach().add_(1),
+    lambda w: w.copy_(w + 1),
+    lambda w: w.set_(w + 1),
+    _by_numpy,
+    _by_address,
+    _by_dlpack,
+]
+
+
+def _conv(kernel: int) -> tuple[weft.Tensor, Callable[[Any], Any]]:
+    x = _floats(1, 16, 8, 8).contiguous(memory_format=weft.channels_last)
+    return _floats(16, 16, kernel, kernel), lambda w: weft.conv2d(x, w)
+
+
+def _linear() -> tuple[weft.Tensor, Callable[[Any], Any]]:
+    x, b = _floats(20, 128), _floats(160)
+    return _floats(160, 128), lambda w: weft.nn.functional.linear(x, w, b)
+
+
+def _lstm() -> tuple[weft.Tensor, Callable[[Any], Any]]:
+    """Of the weight that meets the hidden states."""
+    x, state = _floats(40, 1, 4), _floats(1, 1, 32)
+    inputs = _floats(128, 4)
+    return _floats(128, 32), lambda w: weft.lstm(
+        x, (state, state), [inputs, w], False, 1, 0.0, False, False, False
+    )[0]
+
+
+LAYERS = {"conv 1": lambda: _conv(1), "conv 3": lambda: _conv(3), "linear": _linear, "lstm": _lstm}
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("write", WRITES)
+def test_writes_are_seen(write: Callable[[Any], Any], layer: str) -> None:
+    w, run = LAYERS[layer]()
+    before = memory.packed_weights()
+    for _ in range(3):
+        run(w)
+    assert memory.packed_weights() > before
+    write(w)
+    for _ in range(3):
+        assert weft.equal(run(w), run(w.clone()))
+
+
+# Rows, columns and depth about the edges of tiles, strips and blocks; rows that lie 2 kB apart.
+@pytest.mark.parametrize("m", [17, 24, 193])
+@pytest.mark.parametrize("n", [97, 144, 256, 600])
+@pytest.mark.parametrize("k", [173, 256, 257, 512])
+def test_linear_has_one_result(m: int, n: int, k: int) -> None:
+    x, w, b = _floats(m, k), _floats(n, k), _floats(n)
+    wide = _floats(m, k + 3)
+    exact = x.numpy().astype(float) @ w.clone().numpy().astype(float).T + b.numpy().astype(float)
+    sizes = np.abs(x.numpy()) @ np.abs(w.clone().numpy()).T + np.abs(b.numpy())
+    for bias in (b, None):
+        first = weft.nn.functional.linear(x, w.clone(), bias)
+        for _ in range(3):
+            assert weft.equal(weft.nn.functional.linear(x, w, bias), first)
+        expected = exact if bias is b else exact - b.numpy()
+        # Each of k + 1 additions rounds once.
+        assert (np.abs(first.numpy() - expected) <= (k + 1) * 2.0**-24 * sizes).all()
+    wide[:, 3:] = x
+    assert weft.equal(weft.nn.functional.linear(wide[:, 3:], w), weft.nn.functional.linear(x, w))
+    turned = w.t().contiguous()
+    for _ in range(3):
+        assert weft.equal(weft.nn.functional.linear(x, turned.t()), first)
+
+
+@pytest.mark.threads
+def test_linear_is_the_same_on_two_threads() -> None:
+    x, w, b = _floats(300, 300), _floats(200, 300), _floats(200)
+    both = [weft.nn.functional.linear(x, w, b) for _ in range(3)]
+    weft.set_num_threads(1)
+    assert all(weft.equal(y, weft.nn.functional.linear(x, w.clone(), b)) for y in both)
+
+
+def test_views_and_groups_of_one_storage_have_their_own() -> None:
+    x, both = _floats(1, 16, 8, 8), _floats(2, 16, 16, 3, 3)
+    for w in (*both, *both):
+        for _ in range(2):
+            assert weft.equal(weft.conv2d(x, w), weft.conv2d(x, w.clone()))
+    w = both[0]
+    turned = w.transpose(2, 3)
+    for _ in range(3):
+        assert weft.equal(weft.conv2d(x, turned), weft.conv2d(x, turned.clone()))
+    wide = _floats(1, 32, 8, 8)
+    expected = weft.conv2d(wide, w.clone(), None, 1, 0, 1, 2)
+    for _ in range(3):
+        assert weft.equal(weft.conv2d(wide, w, None, 1, 0, 1, 2), expected)
+        weft.conv2d(x, w)
+
+
+def test_they_are_counted_and_go_with_the_weight() -> None:
+    before = memory.packed_weights()
+    x, w = _floats(1, 16, 8, 8), _floats(32, 16, 3, 3)
+    weft.conv2d(x, w)
+    assert memory.packed_weights() == before  # seen once
+    weft.conv2d(x, w)
+    kept = memory.packed_weights() - before
+    assert kept >= 4 * w.numel()
+    weft.conv2d(x, w)
+    assert memory.packed_weights() - before == kept
+    w.mul_(2)
+    weft.conv2d(x, w)
+    assert memory.packed_weights() == before
+    weft.conv2d(x, w)
+    del w
+    assert memory.packed_weights() == before
+
+
+def test_training_keeps_none() -> None:
+    before = memory.packed_weights()
+    x, w = _floats(2, 16, 8, 8), _floats(16, 16, 3, 3).requires_grad_()
+    for _ in range(3):
+        weft.conv2d(x, w, None, 1, 1).sum().backward()
+        with weft.no_grad():
+            w.sub_(0.1 * w.grad)
+    assert memory.packed_weights() == before
+
+
+def test_the_limit() -> None:
+    x, w = _floats(1, 16, 8, 8), _floats(32, 16, 3, 3)
+    before, expected = memory.packed_weights(), weft.conv2d(x, w.clone())
+    memory.set_packed_weight_limit(before)
+    for _ in range(3):
+        assert weft.equal(weft.conv2d(x, w), expected)
+    assert memory.packed_weights() == before
+    with pytest.raises(ValueError, match="expected at least 0 bytes, got -1"):
+        memory.set_packed_weight_limit(-1)
