@@ -118,6 +118,10 @@ def _dense(shape: tuple[int, ...], seed: int) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
+def _conv2d(lib: Any, image: Any, weight: Any) -> Any:
+    return lib.nn.functional.conv2d(image, weight, padding=1)
+
+
 #: A float32 kernel, its operands, and how many times PyTorch's error it may have at most.
 DENSE: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]], float]] = {
     **{
@@ -125,19 +129,31 @@ DENSE: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]], float]] = {
         for m, k, n in ((1, 256, 1024), (2, 1000, 70), (4, 256, 1024), (7, 300, 33), (16, 512, 128))
     },
     **{
-        f"mm of {m} rows": (lambda lib, a, b: a @ b, [(m, k), (k, n)], 2)
+        f"mm of {m} rows": (lambda lib, a, b: a @ b.t().contiguous(), [(m, k), (n, k)], 2)
         for m, k, n in ((1, 256, 1024), (3, 1000, 70), (6, 512, 130))
     },
-    "conv2d 3x3 by Winograd": (lambda lib, *x: lib.nn.functional.conv2d(*x, padding=1), [(1, 64, 14, 14), (48, 64, 3, 3)], 4),
-    "conv2d 3x3 of a small image": (lambda lib, *x: lib.nn.functional.conv2d(*x, padding=1), [(1, 96, 7, 7), (48, 96, 3, 3)], 2),
+    "conv2d 3x3 by Winograd": (_conv2d, [(1, 64, 14, 14), (48, 64, 3, 3)], 4),
+    "conv2d 3x3 of a small image": (_conv2d, [(1, 96, 7, 7), (48, 96, 3, 3)], 2),
     "avg_pool2d": (lambda lib, x: lib.nn.functional.avg_pool2d(x, 5, 2, 2), [(2, 3, 40, 41)], 2),
     "adaptive_avg_pool2d": (lambda lib, x: lib.nn.functional.adaptive_avg_pool2d(x, (3, 7)), [(2, 3, 50, 61)], 2),
 }  # fmt: skip
 
 
+def _loop_error(x: np.ndarray, *weight: np.ndarray) -> float:
+    """The greatest error of a loop that adds one product after another in float32; 0 for what has no weight."""
+    if not weight:
+        return 0.0
+    if x.ndim == 4:  # a convolution is a product with the windows of the image
+        x = torch.nn.functional.unfold(torch.from_numpy(x), 3, padding=1)[0].t().numpy()
+    columns = weight[0].reshape(len(weight[0]), -1)
+    looped = np.cumsum(x[:, None] * columns, -1)[..., -1]
+    return np.abs(looped - x.astype(np.float64) @ columns.astype(np.float64).T).max()
+
+
 @pytest.mark.parametrize("name", DENSE)
 def test_dense_kernels_are_as_exact_as_torch(name: str) -> None:
-    """The greatest error against float64, beside PyTorch's on the same data."""
+    """The greatest error against float64, beside PyTorch's on the same data or that of a loop: how many sums
+    PyTorch's kernels keep depends on the processor."""
     call, shapes, factor = DENSE[name]
     arrays = [_dense(shape, seed) for seed, shape in enumerate(shapes)]
     exact = call(torch, *(torch.from_numpy(a).double() for a in arrays)).numpy()
@@ -145,4 +161,5 @@ def test_dense_kernels_are_as_exact_as_torch(name: str) -> None:
         np.abs(call(lib, *map(lib.from_numpy, arrays)).numpy() - exact).max()
         for lib in (weft, torch)
     )
-    assert ours <= factor * theirs, f"{name}: expected at most {factor} * {theirs}, got {ours}"
+    limit = max(factor * theirs, _loop_error(*arrays))
+    assert ours <= limit, f"{name}: expected at most {limit}, got {ours}"

@@ -19,10 +19,11 @@ NAMES = (
     *("quantile_regression", "translation", "resumed"),
 )
 STEPS = 50
-# Relative, for each of the 50 losses. Measured: at most 3.1e-7, some 3 units in the last place of
-# float32; the slack is for other processors, whose matrix products sum in another order. Programs whose
-# rounding errors grow (adversarial, reinforcement, recurrent with packed lengths) compute in float64.
-TOLERANCE = 5e-6
+# Relative, for each of the 50 losses. Products are summed in another order on each kind of processor. Half a unit
+# in the last place in each parameter and gradient, at each step, moves PyTorch's own curves by at most 2.2e-6.
+# Programs whose rounding errors grow (adversarial, reinforcement, recurrent with packed lengths, a U-Net whose
+# normalised layers have biases) compute in float64.
+TOLERANCE = 1e-5
 
 
 def train(name: str, lib: Any, steps: int = STEPS) -> list[float]:

@@ -73,15 +73,15 @@ def train(torch: Any, steps: int = 50) -> list[float]:
             return self.outc(self.up2(self.up1(x3, x2), x1))
 
     def dice_loss(logits: Any, target: Any, eps: float = 1e-6) -> Any:
-        share = F.softmax(logits, dim=1).float()
-        hot = F.one_hot(target, logits.shape[1]).permute(0, 3, 1, 2).float()
+        share = F.softmax(logits, dim=1).double()
+        hot = F.one_hot(target, logits.shape[1]).permute(0, 3, 1, 2).double()
         inner = 2 * (share * hot).sum(dim=(-1, -2))
         union = share.sum(dim=(-1, -2)) + hot.sum(dim=(-1, -2))
         union = torch.where(union == 0, inner, union)
         return 1 - ((inner + eps) / (union + eps)).mean()
 
     torch.manual_seed(0)
-    model = UNet().to(memory_format=torch.channels_last)
+    model = UNet().double().to(memory_format=torch.channels_last)
     for module in model.modules():
         if isinstance(module, (nn.Conv2d, nn.ConvTranspose2d)):
             nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
@@ -92,14 +92,16 @@ def train(torch: Any, steps: int = 50) -> list[float]:
         dataset, [32, 8], generator=torch.Generator().manual_seed(0)
     )
     loader = torch.utils.data.DataLoader(train_set, shuffle=True, batch_size=8)
-    criterion = nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0]), label_smoothing=0.01)
+    criterion = nn.CrossEntropyLoss(
+        weight=torch.tensor([1.0, 2.0], dtype=torch.float64), label_smoothing=0.01
+    )
     optimizer = torch.optim.RAdam(model.parameters(), lr=2e-2, weight_decay=1e-6)
     plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, "max", patience=2)
     losses: list[float] = []
     while len(losses) < steps:
         model.train()
         for images, masks in loader:
-            images = images.to(dtype=torch.float32, memory_format=torch.channels_last)
+            images = images.to(dtype=torch.float64, memory_format=torch.channels_last)
             logits = model(images)
             loss = criterion(logits, masks) + dice_loss(logits, masks)
             optimizer.zero_grad(set_to_none=True)
@@ -109,7 +111,7 @@ def train(torch: Any, steps: int = 50) -> list[float]:
         model.eval()
         with torch.inference_mode():
             images, masks = next(iter(torch.utils.data.DataLoader(val_set, batch_size=8)))
-            plateau.step(1 - dice_loss(model(images), masks))
+            plateau.step(1 - dice_loss(model(images.double()), masks))
     handle.remove()
     assert set(seen) == {torch.Size([8, 24, 4, 4])}
     return losses[:steps]
