@@ -236,9 +236,13 @@ def check_memory() -> None:
         optimizer.step()
     found = memory.stats()
     # Gradients and two moments, and perhaps a layer that is gathered, with the rows that are sent.
-    # Beside them at the peak: layers, gradients and copies on their way, a third of all layers.
-    assert found["bytes_in_use"] - before < 3 * shards + 2 * layer_bytes, found
-    assert found["peak_bytes_in_use"] - before < 3 * shards + depth * layer_bytes / 3, found
+    # Beside them at the peak: layers, gradients and copies on their way, a third of all layers. Classes of sizes
+    # make each up to an eighth larger; rows that N does not divide are not of a class's size.
+    rounded = 9 / 8
+    assert found["bytes_in_use"] - before < rounded * (3 * shards + 2 * layer_bytes), found
+    assert found["peak_bytes_in_use"] - before < rounded * (3 * shards + depth * layer_bytes / 3), (
+        found
+    )
 
 
 def check_ended_work_holds_no_tensors() -> None:

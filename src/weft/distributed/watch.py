@@ -15,6 +15,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable
 from enum import Enum
@@ -56,6 +57,7 @@ class Watch:
         self._posted: list[Any] = []
         self._answers: dict[int, tuple[float, list[Waiting]]] = {}  # by rank: when, and what
         self._waiting: list[Waiting] = []  # of threads of this process
+        self._looking = threading.Lock()
         self._lost_at = float("inf")  # when a neighbour was first seen to have ended
         self.fault: str | None = None
         self._print_error = sys.excepthook
@@ -80,7 +82,7 @@ class Watch:
         while not is_done():
             now = pace.rest()
             if now >= look:
-                self._look(now, start)
+                self._look_alone(now, start)
                 self.check(waiting.what)
                 look = now + _LOOK
             if now >= ask:
@@ -94,6 +96,14 @@ class Watch:
         """DistBackendError where the world is known to be broken."""
         if self.fault is not None:
             raise DistBackendError(f"{what}: {self.fault}")
+
+    def _look_alone(self, now: float, start: float) -> None:
+        """Looks, unless another thread that waits does: neighbours bear one poll at a time."""
+        if self._looking.acquire(blocking=False):
+            try:
+                self._look(now, start)
+            finally:
+                self._looking.release()
 
     def _look(self, now: float, start: float) -> None:
         for rank, (kind, content) in self._channel.messages():
