@@ -43,7 +43,24 @@ CASES: list[tuple[str, Callable[[], Any], type[Exception], str]] = [
     ("window of a layout", lambda: weft.signal.windows.hann(3, layout=weft.sparse_coo), ValueError,
      "general_cosine: expected the layout torch.strided, got torch.sparse_coo"),
     ("labels of nothing", lambda: weft.nn.functional.multilabel_margin_loss(weft.ones(0), weft.ones(0, dtype=weft.int64)), RuntimeError,
-     "multilabel_margin_loss: expected scores (c,) or (n, c), got shape (0,)"),
+     "multilabel_margin_loss: expected scores (c,) or (n, c) and a target of the same shape, got (0,) and (0,)"),
+    ("labels of another shape", lambda: weft.nn.functional.multilabel_margin_loss(X, weft.ones(3, dtype=weft.int64)), RuntimeError,
+     "multilabel_margin_loss: expected scores (c,) or (n, c) and a target of the same shape, got (2, 3) and (3,)"),
+    ("reduction before labels", lambda: weft.nn.functional.multi_margin_loss(X, X, reduction="most"), ValueError,
+     "multi_margin_loss: expected reduction 'none', 'mean' or 'sum', got 'most'"),
+    ("weight of classes", lambda: weft.nn.functional.multi_margin_loss(X, X, weight=X), ValueError,
+     "multi_margin_loss: expected a weight of 1 dim, got shape (2, 3)"),
+    ("variances", lambda: weft.nn.functional.gaussian_nll_loss(X, X, weft.ones(3)), ValueError,
+     "gaussian_nll_loss: expected a var of shape (2, 3), without its last size, or with one size of 1, got (3,)"),
+    ("deviations", lambda: weft.normal(X, -X), RuntimeError, "normal: expected std >= 0, got -5"),
+    ("deviations of one mean", lambda: weft.normal(0.0, -X), RuntimeError, "normal: expected std >= 0, got -5"),
+    ("sizes one by one of a matrix", lambda: weft.nn.functional.adaptive_avg_pool2d(X, (1, 1)), ValueError,
+     "adaptive_avg_pool2d: expected at least 3 dims, got shape (2, 3)"),
+    ("one size of a matrix", lambda: weft.nn.functional.adaptive_avg_pool2d(X, 1), RuntimeError,
+     "adaptive_avg_pool2d: expected 3 or 4 dims, got shape (2, 3)"),
+    ("sizes too few", lambda: weft.nn.functional.adaptive_avg_pool2d(X[None], ()), RuntimeError, "adaptive_avg_pool2d: expected 2 sizes, got ()"),
+    ("channels that a large factor does not divide", lambda: weft.pixel_shuffle(X[None], 1 << 62), RuntimeError,
+     "pixel_shuffle: expected channels divisible by the square of 4611686018427387904, got shape (1, 2, 3)"),
     ("map_", lambda: weft.ones(2).map_(3, max), TypeError, "map_: expected a Tensor, got int"),
     ("resize_as_", lambda: weft.ones(2).resize_as_(3), TypeError, "resize_as_: expected a Tensor, got int"),
     ("device", lambda: weft.ones(2, device="cuda"), AssertionError, "ones: expected device cpu, got cuda; Torch not compiled with CUDA enabled"),
@@ -61,6 +78,17 @@ def test_error(call: Callable[[], Any], error: type[Exception], text: str) -> No
         call()
     assert type(caught.value) is error
     assert str(caught.value) == text
+
+
+@pytest.mark.parametrize("value", [-1, 0, 1 << 31, 1 << 62])
+@pytest.mark.parametrize("name", ["stride", "dilation"])
+@pytest.mark.parametrize("spatial", [1, 2, 3])
+@pytest.mark.parametrize("function", ["conv", "conv_transpose"])
+def test_steps_of_convolutions(function: str, spatial: int, name: str, value: int) -> None:
+    """Steps of 0 divide, large ones overflow: both are errors, not the end of the process."""
+    call = getattr(weft.nn.functional, f"{function}{spatial}d")
+    with pytest.raises(RuntimeError, match=f"{function}.*: expected"):
+        call(weft.ones(1, 2, *[4] * spatial), weft.ones(2, 2, *[2] * spatial), **{name: value})
 
 
 def test_running_out_of_memory_raises_and_leaves_everything_usable() -> None:

@@ -200,14 +200,14 @@ Tensor conv_transpose2d(const Tensor& input, const Tensor& weight, const Tensor&
   const auto rows = static_cast<size_t>(input.dim() - 2);
   sizes[rows - 1] = channels;
   for (size_t d = 0; d < 2; ++d) {
-    const int64_t step = conv::pair_at(op, "stride", stride, d),
+    const int64_t step = conv::checked_pair(op, "stride", stride, d, 1),
+                  spread = conv::checked_pair(op, "dilation", dilation, d, 1),
                   extra = conv::pair_at(op, "output_padding", output_padding, d);
-    const int64_t spread = conv::pair_at(op, "dilation", dilation, d);
     WEFT_CHECK(extra >= 0 && (extra < step || extra < spread), op,
                ": expected output_padding smaller than stride or dilation, got ",
                AsTuple{output_padding});
     sizes[rows + d] = (input.sizes()[rows + d] - 1) * step -
-                      2 * conv::pair_at(op, "padding", padding, d) +
+                      2 * conv::checked_pair(op, "padding", padding, d, 0) +
                       spread * (weight.sizes()[2 + d] - 1) + extra + 1;
     WEFT_CHECK(sizes[rows + d] > 0, op, ": expected a positive output size, got ", sizes[rows + d]);
     // A whole step or more of extra output has inputs of its own: zeros.

@@ -40,6 +40,9 @@ Geometry geometry(const char* op, IntList input, IntList weight, const Window& w
 
 // One value of an int[2] argument; a single one counts for both.
 int64_t pair_at(const char* op, const char* what, IntList values, size_t at);
+// The same for stride, padding and dilation: from `least` on, and small enough that no product
+// overflows.
+int64_t checked_pair(const char* op, const char* what, IntList values, size_t at, int64_t least);
 
 // The size of the result in one direction; negative or 0 when the kernel does not fit.
 int64_t output_size(int64_t size, int64_t kernel, int64_t stride, int64_t padding,

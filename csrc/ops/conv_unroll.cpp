@@ -18,17 +18,12 @@ int64_t output_size(int64_t size, int64_t kernel, int64_t stride, int64_t paddin
   return room < 0 ? 0 : room / stride + 1;
 }
 
-namespace {
-
-// Values of stride, padding and dilation are kept small enough that no product overflows.
 int64_t checked_pair(const char* op, const char* what, IntList values, size_t at, int64_t least) {
   const int64_t value = pair_at(op, what, values, at);
   WEFT_CHECK(value >= least && value <= INT_MAX, op, ": expected ", what, " >= ", least, ", got ",
              AsTuple{values});
   return value;
 }
-
-}  // namespace
 
 Geometry geometry(const char* op, IntList input, IntList weight, const Window& window) {
   WEFT_CHECK(input.size() == 3 || input.size() == 4, op,

@@ -10,6 +10,7 @@
 #include "ops_arithmetic.h"
 #include "ops_compare.h"
 #include "ops_indexing.h"
+#include "ops_reductions.h"
 
 namespace weft::native {
 namespace {
@@ -18,6 +19,12 @@ using MaybeDType = std::optional<DType>;
 using MaybeInt = std::optional<int64_t>;
 using MaybeDevice = std::optional<Device>;
 using MaybeBool = std::optional<bool>;
+
+void check_deviations(const Tensor& std) {
+  if (is_complex(std.dtype()) || std.numel() == 0 || std.device().type != DeviceType::CPU) return;
+  const double least = ops::min(std).item().to_double();
+  WEFT_CHECK(least >= 0, "normal: expected std >= 0, got ", least);
+}
 
 }  // namespace
 
@@ -117,6 +124,7 @@ Tensor normal(double mean, double std, IntList size, const Ref<Generator>& gener
 Tensor normal(const Tensor& mean, const Tensor& std, const Ref<Generator>& generator) {
   const Dims sizes = broadcast_sizes("normal", mean.sizes(), std.sizes());
   const DType dtype = promote(mean.dtype(), std.dtype());
+  check_deviations(std);
   const Tensor noise =
       normal_(Tensor::empty(sizes, dtype, mean.device(), "normal"), 0, 1, generator);
   return ops::add(ops::mul(noise, std), mean);
@@ -127,6 +135,7 @@ Tensor normal(const Tensor& mean, double std, const Ref<Generator>& generator) {
   return ops::add(noise, mean);
 }
 Tensor normal(double mean, const Tensor& std, const Ref<Generator>& generator) {
+  check_deviations(std);
   const Tensor noise =
       normal_(Tensor::empty(std.sizes(), std.dtype(), std.device(), "normal"), 0, 1, generator);
   return ops::add(ops::mul(noise, std), Scalar(mean));

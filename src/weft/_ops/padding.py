@@ -43,13 +43,14 @@ def _pixel_shuffle(self: Any, upscale_factor: Any) -> Any:
     ops.check(
         upscale_factor > 0, "pixel_shuffle: expected upscale_factor > 0, got ", upscale_factor
     )
-    square = upscale_factor * upscale_factor
     ops.check(
-        self.size(-3) % square == 0,
-        "pixel_shuffle: expected channels divisible by ", square, ", got shape ", self.shape,
+        self.size(-3) % upscale_factor == 0
+        and self.size(-3) // upscale_factor % upscale_factor == 0,
+        "pixel_shuffle: expected channels divisible by the square of ", upscale_factor,
+        ", got shape ", self.shape,
     )  # fmt: skip
     lead = self.shape[:-3]
-    c, h, w = self.size(-3) // square, self.size(-2), self.size(-1)
+    c, h, w = self.size(-3) // upscale_factor // upscale_factor, self.size(-2), self.size(-1)
     parts = self.reshape([ops.product(lead), c, upscale_factor, upscale_factor, h, w])
     turned = parts.permute([0, 1, 4, 2, 5, 3])
     return turned.reshape(lead + [c, h * upscale_factor, w * upscale_factor])

@@ -39,9 +39,15 @@ def _reduced(function: str, loss: Tensor, reduction: str) -> Tensor:
         return loss.mean()
     if reduction == "sum":
         return loss.sum()
-    if reduction == "none":
-        return loss
-    raise ValueError(f"{function}: expected reduction 'none', 'mean' or 'sum', got {reduction!r}")
+    _check_reduction(function, reduction)
+    return loss
+
+
+def _check_reduction(function: str, reduction: str) -> None:
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(
+            f"{function}: expected reduction 'none', 'mean' or 'sum', got {reduction!r}"
+        )
 
 
 def _weighted(function: str, loss: Tensor, input: Tensor, weight: Tensor, reduction: str) -> Tensor:
@@ -383,19 +389,28 @@ def gaussian_nll_loss(
 ) -> Tensor:
     """(log var + (input - target)^2 / var) / 2; var at least eps.
 
-    `var` is a number or a tensor of the input's shape, or of one dimension less, or with a last
-    size of 1. Reductions are those of smooth_l1_loss. Raises ValueError for negative variances.
+    `var` is a number or a tensor of the input's shape, or without its last size, or with a size of
+    1 instead of one. Reductions are those of smooth_l1_loss. Raises ValueError for negative
+    variances and other shapes of them.
 
     >>> x, target = weft.tensor([1.0, 3.0]), weft.tensor([1.0, 1.0])
     >>> weft.nn.functional.gaussian_nll_loss(x, target, weft.ones(2), reduction="none")
     tensor([0., 2.])
     """
-    if isinstance(var, float):
-        var = input.detach().new_full(input.shape, var)
+    if isinstance(var, (float, int)):
+        var = input.detach().new_full(input.shape, float(var))
     if (var.detach() < 0).any():
         raise ValueError("gaussian_nll_loss: expected var >= 0, got negative values")
-    if var.dim() == input.dim() - 1:
+    if var.shape == input.shape[:-1]:
         var = var.unsqueeze(-1)
+    elif var.dim() != input.dim() or [v for n, v in zip(input.shape, var.shape) if n != v] not in (
+        [],
+        [1],
+    ):
+        raise ValueError(
+            f"gaussian_nll_loss: expected a var of shape {tuple(input.shape)}, without its last "
+            f"size, or with one size of 1, got {tuple(var.shape)}"
+        )
     var = var + (var.detach().clamp_min(eps) - var.detach())  # the floor passes gradients through
     loss = (var.log() + (input - target) ** 2 / var) * 0.5
     if full:

@@ -11,7 +11,7 @@ from weft._C import Tensor
 from weft._functions.matrices import einsum
 from weft._runtime.torch_function import declare as _declare
 from weft.nn._activation_functions import logsigmoid
-from weft.nn._loss_functions import _reduced
+from weft.nn._loss_functions import _check_reduction, _reduced
 from weft.nn._reduction import legacy_get_string as _legacy
 
 # size_average and reduce are PyTorch's deprecated arguments; they have no effect here.
@@ -253,7 +253,8 @@ def multi_margin_loss(
     """The mean over classes i != target of max(0, margin - input[target] + input[i]) ** p.
 
     `input` [n, c] and classes [n], or [c] and []; weight [c] scales each class. Raises ValueError
-    for p other than 1 and 2 and for another reduction, RuntimeError for other shapes.
+    for p other than 1 and 2, a weight of other dimensions and another reduction, RuntimeError for
+    other shapes.
 
     >>> scores = weft.tensor([[0.5, 0.75, 0.0]])
     >>> weft.nn.functional.multi_margin_loss(scores, weft.tensor([0]))
@@ -263,6 +264,11 @@ def multi_margin_loss(
         reduction = _legacy(size_average, reduce)
     if p not in (1, 2):
         raise ValueError(f"multi_margin_loss: expected p 1 or 2, got {p}")
+    _check_reduction("multi_margin_loss", reduction)
+    if weight is not None and weight.dim() != 1:
+        raise ValueError(
+            f"multi_margin_loss: expected a weight of 1 dim, got shape {tuple(weight.shape)}"
+        )
     single = input.dim() < 2
     x = input.reshape(1, -1) if single else input
     labels = target.reshape(-1)
@@ -292,7 +298,7 @@ def multilabel_margin_loss(
 
     target has the input's shape (n, c) or (c,): the classes, then -1.
 
-    Raises ValueError for a target of another shape and for another reduction.
+    Raises RuntimeError for other shapes, ValueError for another reduction.
 
     >>> scores, classes = weft.tensor([0.5, 0.75, 0.0]), weft.tensor([1, -1, 0])
     >>> weft.nn.functional.multilabel_margin_loss(scores, classes)
@@ -300,11 +306,11 @@ def multilabel_margin_loss(
     """
     if size_average is not None or reduce is not None:
         reduction = _legacy(size_average, reduce)
-    _same_shape("multilabel_margin_loss", target, input)
-    if input.dim() > 2 or (input.dim() > 0 and input.size(-1) == 0):
+    _check_reduction("multilabel_margin_loss", reduction)
+    if target.shape != input.shape or input.dim() > 2 or (input.dim() > 0 and input.size(-1) == 0):
         raise RuntimeError(
-            "multilabel_margin_loss: expected scores (c,) or (n, c), got shape "
-            f"{tuple(input.shape)}"
+            "multilabel_margin_loss: expected scores (c,) or (n, c) and a target of the same "
+            f"shape, got {tuple(input.shape)} and {tuple(target.shape)}"
         )
     if input.dim() == 0:
         input, target = input.unsqueeze(0), target.unsqueeze(0)

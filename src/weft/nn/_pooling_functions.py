@@ -303,8 +303,12 @@ def _root(means: Tensor, count: int, p: float) -> Tensor:
 
 def _wanted(function: str, x: Tensor, size: Any, spatial: int) -> list[int]:
     """The sizes asked for; None keeps one."""
-    _check_dims(function, x, spatial)
     values = list(size) if isinstance(size, (tuple, list)) else [size]
+    if spatial > 1 and len(values) == spatial and x.dim() <= spatial:
+        raise ValueError(
+            f"{function}: expected at least {spatial + 1} dims, got shape {tuple(x.shape)}"
+        )
+    _check_dims(function, x, spatial)
     values = values * spatial if len(values) == 1 else values
     if len(values) != spatial:
         raise RuntimeError(f"{function}: expected {spatial} sizes, got {size}")
@@ -347,11 +351,6 @@ def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
     return means.reshape([*lead, *size]).to(input.dtype)
 
 
-def _windows(size: int, out: int) -> list[list[int]]:
-    """The windows of adaptive pooling along one dimension."""
-    return [list(range(i * size // out, -(-(i + 1) * size // out))) for i in range(out)]
-
-
 def _adaptive_max(
     function: str, input: Tensor, output_size: Any, spatial: int
 ) -> tuple[Tensor, Tensor]:
@@ -372,7 +371,7 @@ def _adaptive_max(
     places = _C.arange(count, device=input.device).reshape(inner).expand(input.shape)
     for i in reversed(range(spatial)):
         dim = input.dim() - spatial + i
-        values, places = _max_along(values, places, dim, _windows(inner[i], sizes[i]))
+        values, places = _max_along(values, places, dim, sizes[i])
     return values, places
 
 
@@ -383,20 +382,22 @@ def _max_of_tiles(input: Tensor, tiles: list[int]) -> tuple[Tensor, Tensor]:
     return _max_pool2d(input, tiles) if len(tiles) == 2 else max_pool3d_with_indices(input, tiles)
 
 
-def _max_along(
-    values: Tensor, places: Tensor, dim: int, windows: list[list[int]]
-) -> tuple[Tensor, Tensor]:
-    """The greatest entry of each window of a dimension, and the place that belongs to it."""
-    if not windows:
+def _max_along(values: Tensor, places: Tensor, dim: int, count: int) -> tuple[Tensor, Tensor]:
+    """The greatest entry of each of `count` windows of a dimension, and the place of that entry."""
+    size = values.size(dim)
+    if count == 0:
         shape = [*values.shape[:dim], 0, *values.shape[dim + 1 :]]
         return values.new_empty(shape), places.new_empty(shape)
-    longest = max([len(w) for w in windows])
+    window = _C.arange(count, device=values.device).unsqueeze(1)
+    first = (window * size).floor_divide(count)
+    last = (window * size + size - 1).floor_divide(count)
+    longest = size // count + 2 if size % count else size // count
     # Shorter windows repeat their last entry, which changes no maximum.
-    index = [[w[min(k, len(w) - 1)] for k in range(longest)] for w in windows]
-    taken = _C.tensor(index).reshape(-1)
-    wide = values.index_select(dim, taken).unflatten(dim, (len(windows), longest))
+    entries = first + _C.arange(longest, device=values.device)
+    taken = _C.minimum(entries, last).reshape(-1)
+    wide = values.index_select(dim, taken).unflatten(dim, (count, longest))
     best, at = wide.max(dim + 1)
-    where = places.index_select(dim, taken).unflatten(dim, (len(windows), longest))
+    where = places.index_select(dim, taken).unflatten(dim, (count, longest))
     return best, where.gather(dim + 1, at.unsqueeze(dim + 1)).squeeze(dim + 1)
 
 

@@ -136,6 +136,10 @@ def conv3d(
     _check_volume("conv3d", input, weight)
     strides = _times("conv3d", "stride", stride, 3)
     apart = _times("conv3d", "dilation", dilation, 3)
+    if min([*strides, *apart]) < 1:
+        raise RuntimeError(
+            f"conv3d: expected stride and dilation of at least 1, got {stride} and {dilation}"
+        )
     if isinstance(padding, str):
         input, room = _same_padding(input, weight, padding, strides, apart)
     else:

@@ -26,6 +26,7 @@ from weft.nn._loss_functions import *  # noqa: F403
 from weft.nn._margin_functions import *  # noqa: F403
 from weft.nn._norm_functions import *  # noqa: F403
 from weft.nn._pooling_functions import *  # noqa: F403
+from weft.nn._pooling_functions import _wanted
 from weft.nn._resampling_functions import *  # noqa: F403
 from weft.nn._unpooling_functions import *  # noqa: F403
 from weft.nn._window_functions import *  # noqa: F403
@@ -300,21 +301,13 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
 
     None in output_size keeps that size.
 
-    [c, h, w] gives three dimensions. Raises RuntimeError for other numbers of them.
+    [c, h, w] gives three dimensions. Raises RuntimeError for other numbers of them, ValueError for
+    fewer than sizes that are given one by one.
 
     >>> weft.nn.functional.adaptive_avg_pool2d(weft.arange(16.0).reshape(1, 4, 4), (1, 2))
     tensor([[[6.5000, 8.5000]]])
     """
-    if output_size is None or isinstance(output_size, int):
-        output_size = (output_size, output_size)
-    height, width = output_size
-    return _adaptive_avg_pool2d(
-        input,
-        [
-            input.size(-2) if height is None else height,
-            input.size(-1) if width is None else width,
-        ],
-    )
+    return _adaptive_avg_pool2d(input, _wanted("adaptive_avg_pool2d", input, output_size, 2))
 
 
 @_casting_takes_out
