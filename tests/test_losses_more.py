@@ -264,3 +264,13 @@ def test_retired_arguments_in_programs():
     x, y = weft.rand(3), weft.rand(3)
     expected = weft.nn.functional.mse_loss(x, y, reduction="sum")
     assert weft.equal(weft.jit.script(sum_of_squares)(x, y), expected)
+
+
+@pytest.mark.parametrize("name", ["mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"])
+def test_sizes_that_broadcast_are_warned_of(name: str) -> None:
+    loss = getattr(weft.nn.functional, name)
+    with pytest.warns(
+        UserWarning, match=rf"{name}: expected a target of the input's size .*\[3, 1\]"
+    ):
+        assert loss(weft.ones(3, 1), weft.zeros(3), reduction="none").shape == (3, 3)
+    loss(weft.ones(3, 1), weft.zeros(3, 1))  # warnings are errors here

@@ -190,3 +190,38 @@ def test_divisors_are_those_of_numbers_in_the_common_dtype(function: str, expect
     """-5 beside a tensor of uint8 is 251, as in every other operator of integers."""
     few, many = weft.tensor(-5, dtype=weft.int8), weft.tensor([7, 5, 251], dtype=weft.uint8)
     assert getattr(weft, function)(few, many).tolist() == expected
+
+
+@pytest.mark.parametrize("row", [0, 1, 3, 5])
+@pytest.mark.parametrize("col", [0, 1, 4])
+def test_indices_of_triangles(row: int, col: int) -> None:
+    for offset in (-(1 << 63), -6, -2, -1, 0, 1, 3, 7, (1 << 63) - 1):
+        for name in ("tril", "triu"):
+            got = getattr(weft, f"{name}_indices")(row, col, offset)
+            mask = getattr(np, name)(np.ones((row, col)), int(np.clip(offset, -9, 9)))
+            assert got.numpy().tolist() == [each.tolist() for each in np.nonzero(mask)], (
+                name,
+                offset,
+            )
+
+
+def test_indices_of_rows_without_any() -> None:
+    """Their number does not matter."""
+    assert weft.triu_indices(1 << 62, 1).tolist() == [[0], [0]]
+    assert weft.tril_indices(1 << 62, 1, 1 - (1 << 62)).tolist() == [[(1 << 62) - 1], [0]]
+
+
+@pytest.mark.parametrize("shape", [(0, 2), (7, 1), (7, 2), (9, 3), (3, 9), (4, 4), (2, 2, 2)])
+@pytest.mark.parametrize("wrap", [False, True])
+def test_diagonals_that_wrap_equal_numpy(shape: tuple[int, ...], wrap: bool) -> None:
+    expected = np.zeros(shape)
+    if expected.size:
+        np.fill_diagonal(expected, 1, wrap)
+    assert weft.zeros(shape).fill_diagonal_(1, wrap).numpy().tolist() == expected.tolist()
+    strided = weft.zeros(*shape, 2)[..., 1]
+    assert strided.fill_diagonal_(1, wrap).numpy().tolist() == expected.tolist()
+
+
+def test_diagonals_that_wrap_often() -> None:
+    """As deep as there are blocks, calls of each other would leave no stack."""
+    assert weft.zeros(1_000_000, 1).fill_diagonal_(1, wrap=True).sum() == 500_000

@@ -554,3 +554,12 @@ def test_a_function_of_a_program() -> None:
     assert gradcheck(
         lambda v, o: Multiply.apply(square.indices(), v, square.shape, o), (values, other)
     )
+
+
+def test_a_size_alone_makes_an_empty_tensor() -> None:
+    x = weft.sparse_coo_tensor(size=(2, 3))
+    assert (x.shape, x._nnz(), x.dtype) == ((2, 3), 0, weft.float32)
+    with pytest.raises(
+        TypeError, match="sparse_coo_tensor: expected indices and values, or a size"
+    ):
+        weft.sparse_coo_tensor()

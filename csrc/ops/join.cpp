@@ -1,4 +1,6 @@
 // Joining and splitting: cat, stack, split, chunk, unbind.
+#include <climits>
+
 #include "core/thread_pool.h"
 #include "native_indexing.h"
 #include "native_views.h"
@@ -162,7 +164,8 @@ TensorList tensor_split(const Tensor& self, IntList indices, int64_t dim) {
 
 TensorList tensor_split(const Tensor& self, int64_t sections, int64_t dim) {
   WEFT_CHECK(self.dim() > 0, "tensor_split: expected at least 1 dim, got a 0-d tensor");
-  WEFT_CHECK(sections > 0, "tensor_split: expected sections > 0, got ", sections);
+  WEFT_CHECK(sections > 0 && sections <= INT_MAX, "tensor_split: expected sections ",
+             sections > 0 ? "that fit in memory" : "> 0", ", got ", sections);
   dim = wrap_dim("tensor_split", dim, self.dim());
   const int64_t size = self.sizes()[dim], longer = size % sections;
   TensorList pieces;

@@ -1,4 +1,7 @@
 // Entries repeated, put on diagonals, and views that change the tensor itself.
+#include <algorithm>
+#include <numeric>
+
 #include "native_arrange.h"
 #include "ops/factory.h"
 #include "ops/index_plan.h"
@@ -43,25 +46,36 @@ Tensor spread_indices(const Tensor& counts) {
   return out;
 }
 
+// How many pairs (r, c) of r < row, c < col have c <= r + offset.
+__int128 pairs_below(__int128 row, __int128 col, __int128 offset) {
+  const __int128 zero = 0, first = std::clamp(-offset, zero, row);
+  const __int128 whole = std::clamp(col - offset, first, row);  // from here on rows are not cut
+  return (whole - first) * (first + whole + 2 * offset + 1) / 2 + (row - whole) * col;
+}
+
 Tensor triangle_indices(const char* op, int64_t row, int64_t col, int64_t offset, bool lower,
                         std::optional<DType> dtype, std::optional<int64_t> layout,
                         std::optional<Device> device, std::optional<bool> pin_memory) {
   WEFT_CHECK(row >= 0 && col >= 0, op, ": expected sizes >= 0, got ", row, " and ", col);
   const DType kind = dtype.value_or(DType::I64);
   WEFT_CHECK(is_integral(kind), op, ": expected an integer dtype, got ", kind);
-  offset = std::clamp(offset, -row - 1, col + 1);
-  std::vector<int64_t> rows, columns;
-  for (int64_t r = 0; r < row; ++r) {
-    const int64_t edge = std::clamp<int64_t>(lower ? r + offset + 1 : r + offset, 0, col);
-    for (int64_t c = lower ? 0 : edge; c < (lower ? edge : col); ++c) {
-      rows.push_back(r);
-      columns.push_back(c);
-    }
-  }
-  const int64_t sizes[] = {2, static_cast<int64_t>(rows.size())};
+  offset = std::clamp(offset, -row, col);
+  const __int128 count = lower ? pairs_below(row, col, offset)
+                               : __int128{row} * col - pairs_below(row, col, __int128{offset} - 1);
+  WEFT_CHECK(count <= INT64_MAX / 16, op, ": expected a size that fits in memory, got ",
+             static_cast<double>(count), " pairs");
+  const int64_t sizes[] = {2, static_cast<int64_t>(count)};
   Tensor out = make_empty(op, sizes, {DType::I64, layout, device, pin_memory, {}});
-  std::copy(rows.begin(), rows.end(), out.data_as<int64_t>());
-  std::copy(columns.begin(), columns.end(), out.data_as<int64_t>() + rows.size());
+  auto *rows = out.data_as<int64_t>(), *columns = rows + sizes[1];
+  // Rows that have no pair are left out: there may be many.
+  for (int64_t r = lower ? -std::min<int64_t>(offset, 0) : 0, left = sizes[1]; left > 0; ++r) {
+    const int64_t edge = std::clamp<int64_t>(lower ? r + offset + 1 : r + offset, 0, col);
+    const int64_t from = lower ? 0 : edge, width = lower ? edge : col - edge;
+    rows = std::fill_n(rows, width, r);
+    std::iota(columns, columns + width, from);
+    columns += width;
+    left -= width;
+  }
   return as_dtype(out, kind);
 }
 
@@ -167,13 +181,13 @@ Tensor fill_diagonal_(const Tensor& self, const Scalar& fill_value, bool wrap) {
     size = std::min(size, self.size(d));
     step += self.stride(d);
   }
-  const int64_t main_sizes[] = {size}, strides[] = {step};
-  ops::fill_(ops::as_strided(self, main_sizes, strides, self.offset()), fill_value);
-  const int64_t columns = self.size(1);
-  if (wrap && self.dim() == 2 && self.size(0) > columns + 1 && columns > 0) {
-    // The diagonal begins anew below one row that it leaves free.
-    ops::fill_diagonal_(ops::narrow(self, 0, columns + 1, self.size(0) - columns - 1), fill_value,
-                        true);
+  const int64_t rows = self.size(0), columns = self.size(1), strides[] = {step};
+  // The diagonal of a matrix begins anew below one row that it leaves free.
+  const bool again = wrap && self.dim() == 2 && columns > 0;
+  for (int64_t first = 0; first == 0 || (again && first < rows); first += columns + 1) {
+    const int64_t sizes[] = {std::min(size, rows - first)};
+    const int64_t offset = self.offset() + first * self.stride(0);
+    ops::fill_(ops::as_strided(self, sizes, strides, offset), fill_value);
   }
   return self;
 }

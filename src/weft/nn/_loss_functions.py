@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from weft import _C
@@ -32,6 +33,15 @@ def _reduction(function: str, name: str) -> int:
     if name == "sum":
         return 2
     raise ValueError(f"{function}: expected reduction 'none', 'mean' or 'sum', got {name!r}")
+
+
+def _warn_of_sizes(function: str, input: Tensor, target: Tensor) -> None:
+    if target.shape != input.shape:
+        warnings.warn(
+            f"{function}: expected a target of the input's size {input.shape}, got "
+            f"{target.shape}: broadcasting them is rarely meant",
+            stacklevel=3,
+        )
 
 
 def _reduced(function: str, loss: Tensor, reduction: str) -> Tensor:
@@ -177,14 +187,16 @@ def mse_loss(
 ) -> Tensor:
     """(input - target) ** 2, weighted and reduced; a weighted mean is divided by the weights.
 
-    Floating or complex tensors that broadcast; reduction "none" keeps their shape, "mean" and "sum"
-    give one number. Raises ValueError for another reduction and for a weight of another shape.
+    Floating or complex tensors that broadcast, with a warning if they have to; reduction "none"
+    keeps their shape, "mean" and "sum" give one number. Raises ValueError for another reduction and
+    for a weight of another shape.
 
     >>> weft.nn.functional.mse_loss(weft.tensor([1.0, 5.0]), weft.tensor([1.0, 3.0]))
     tensor(2.)
     """
     if size_average is not None or reduce is not None:
         reduction = _legacy(size_average, reduce)
+    _warn_of_sizes("mse_loss", input, target)
     if weight is not None:
         loss = (input - target) ** 2
         return _weighted("mse_loss", loss, input, weight, reduction)
@@ -208,6 +220,7 @@ def l1_loss(
     """
     if size_average is not None or reduce is not None:
         reduction = _legacy(size_average, reduce)
+    _warn_of_sizes("l1_loss", input, target)
     if weight is not None:
         loss = (input - target).abs()
         return _weighted("l1_loss", loss, input, weight, reduction)
@@ -311,6 +324,7 @@ def smooth_l1_loss(
     """
     if size_average is not None or reduce is not None:
         reduction = _legacy(size_average, reduce)
+    _warn_of_sizes("smooth_l1_loss", input, target)
     if beta < 0:
         raise ValueError(f"smooth_l1_loss: expected beta >= 0, got {beta}")
     distance = (input - target).abs()
@@ -336,6 +350,7 @@ def huber_loss(
     >>> weft.nn.functional.huber_loss(weft.tensor([0.5, 3.0]), weft.zeros(2), reduction="none")
     tensor([0.1250, 2.5000])
     """
+    _warn_of_sizes("huber_loss", input, target)
     if delta <= 0:
         raise RuntimeError(f"huber_loss: expected delta > 0, got {delta}")
     distance = (input - target).abs()

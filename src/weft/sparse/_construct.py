@@ -13,7 +13,7 @@ _INTEGERS = (_C.uint8, _C.int8, _C.int16, _C.int32, _C.int64)
 
 
 def sparse_coo_tensor(
-    indices: Any,
+    indices: Any = None,
     values: Any = None,
     size: Any = None,
     *,
@@ -39,7 +39,10 @@ def sparse_coo_tensor(
     """
     name = "sparse_coo_tensor"
     if values is None:
-        sizes = _sizes(name, indices if size is None else size)
+        size = indices if size is None else size
+        if size is None:
+            raise TypeError(f"{name}: expected indices and values, or a size, got neither")
+        sizes = _sizes(name, size)
         places = _C.empty((len(sizes), 0), dtype=_C.int64)
         entries = _C.empty(0, dtype=dtype or _C.get_default_dtype(), device=device)
     else:
