@@ -1,13 +1,20 @@
 """weft.array_api: the Array API standard 2025.12, function by function. NumPy's own namespace follows
 the standard too: values, dtypes and shapes of the cases are compared with it."""
 
+import array
+import cmath
+import inspect
 import itertools
+import math
 import subprocess
 import sys
 import warnings
 
+import hypothesis.strategies as st
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis.extra.array_api import make_strategies_namespace
 
 import weft
 from weft import array_api
@@ -362,6 +369,7 @@ CASES = [
     *[case(n, F > 1, axis=()) for n in ("all", "any", "count_nonzero", "prod", "sum")],
     case("sum", F.astype("float32"), dtype="dtype:float64"), case("sum", EMPTY, axis=0),
     case("prod", EMPTY), case("all", EMPTY), case("any", EMPTY), case("sum", C), case("mean", C),
+    case("var", np.array([1.0, np.inf]), axis=()), case("var", V, axis=(), correction=1),
     case("var", V, correction=1), case("std", CUBE, axis=(0, 2), correction=1.0),
     case("argmax", N), case("argmax", N, axis=1), case("argmin", N, axis=0, keepdims=True),
     case("argmin", N, keepdims=True),
@@ -386,7 +394,8 @@ CASES = [
     case("moveaxis", CUBE, 0, -1), case("moveaxis", CUBE, (0, 1), (2, 0)),
     case("permute_dims", CUBE, (2, 0, 1)), case("repeat", V, 2), case("repeat", F, np.array([1, 0, 2]), axis=1),
     case("reshape", CUBE, (4, -1)), case("reshape", CUBE, (6, 4), copy=True),
-    case("roll", F, 1), case("roll", F, (1, -1), axis=(0, 1)), case("tile", F, (2, 1, 2)),
+    case("repeat", V, np.array([2, 0, 1], dtype="uint8")), case("repeat", F, np.array([2], dtype="int16")),
+    case("roll", F, 1, axis=(0, 1)), case("roll", F, 1), case("roll", F, (1, -1), axis=(0, 1)), case("tile", F, (2, 1, 2)),
     case("tile", CUBE, (2,)), case("broadcast_to", V, (2, 3)), case("broadcast_arrays", V, F),
     case("broadcast_shapes", (3, 1), (1, 2), (2,)),
     case("arange", 5), case("arange", 1, 5, 2), case("arange", 2.0), case("arange", 5, 1),
@@ -505,6 +514,16 @@ def test_result_type(dtypes):
     assert array_api.result_type(weft.ones((), dtype=one), weft.ones(2, dtype=other)) == wanted
 
 
+def test_length_of_arange_is_that_of_its_numbers():
+    assert array_api.arange(0, 10, 2.75, dtype=weft.int64).shape == (4,)
+
+
+@pytest.mark.parametrize("number", [2**63, 2**64 - 1])
+def test_full_of_large_numbers(number):
+    x = array_api.full((2, 1), number, dtype=weft.uint64)
+    assert x.tolist() == [[number], [number]] == array_api.full_like(x, number).tolist()
+
+
 def test_limits():
     assert array_api.finfo(weft.complex64) == (32, *array_api.finfo(weft.ones(1))[1:])
     assert array_api.finfo(weft.float64).eps == np.finfo("float64").eps
@@ -532,6 +551,153 @@ def test_arrays_tell_their_namespace():
     assert x.to_device("cpu") is x
 
 
+# ---- signatures ----
+
+
+#: what other functions take by name only is given to these by position
+GIVEN = {"astype": ("dtype",), "isdtype": ("dtype",)}
+
+
+@pytest.mark.parametrize("name", [n for n in STANDARD if inspect.isfunction(found(array_api, n))])
+def test_signature(name):
+    """Python can tell it; arrays are given by position only, options by name only."""
+    parameters = inspect.signature(found(array_api, name)).parameters
+    kinds = [each.kind for each in parameters.values()]
+    if name in UNARY or name in BINARY:
+        assert kinds == [inspect.Parameter.POSITIONAL_ONLY] * (1 + (name in BINARY))
+    options = [key for key, each in parameters.items() if each.kind is each.KEYWORD_ONLY]
+    assert not set(options) & {"x", "x1", "x2", "shape"}
+    assert set(parameters) & {"dtype", "device", "keepdims", "copy", "ord"} <= {
+        *options,
+        *GIVEN.get(name, ()),
+    }
+
+
+def test_signatures_of_methods():
+    x = weft.ones(2)
+    assert list(inspect.signature(x.to_device).parameters) == ["device", "stream"]
+    assert list(inspect.signature(x.__array_namespace__).parameters) == ["api_version"]
+
+
+# ---- the text's special cases ----
+
+NUMBERS = st.floats(allow_subnormal=False) | st.sampled_from([0.0, -0.0, 1.0, -1.0, 2.5, -2.5])
+
+
+@given(NUMBERS, NUMBERS.filter(bool))
+def test_remainder_is_python_s(one, other):
+    wanted = one % other if math.isfinite(one) else math.nan
+    got = array_api.remainder(weft.asarray(one, dtype=weft.float64), other)
+    assert repr(got.item()) == repr(wanted)
+
+
+def test_remainder_has_a_gradient():
+    x = weft.tensor([0.0, 4.0, -0.5], requires_grad=True)
+    array_api.remainder(x, weft.tensor([-2.0, 2.0, 2.0])).sum().backward()
+    assert x.grad.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_sign_of_special_numbers(dtype):
+    x = weft.tensor([-0.0, 0.0, -math.inf, math.inf, math.nan], dtype=getattr(weft, dtype))
+    assert str(array_api.sign(x).tolist()) == "[0.0, 0.0, -1.0, 1.0, nan]"
+
+
+PARTS = st.sampled_from([0.0, -0.0, 1.5, 2.5, -0.5, math.inf, -math.inf, math.nan])
+
+
+@given(st.lists(st.builds(complex, PARTS, PARTS), max_size=8))
+def test_round_keeps_the_parts_of_complex_numbers_apart(values):
+    rounded = array_api.round(weft.asarray(np.array(values, dtype="complex128")))
+    for got, value in zip(rounded.tolist(), values):
+        for part, of in ((got.real, value.real), (got.imag, value.imag)):
+            assert repr(part) == repr(float(np.round(of)))
+
+
+# ---- sets ----
+
+
+@given(st.lists(st.builds(complex, PARTS, PARTS), max_size=10), st.booleans())
+def test_unique_of_complex_numbers(values, matrix):
+    x = weft.asarray(np.array(values * 2, dtype="complex64"))
+    x = x.reshape(2, -1) if matrix and values else x
+    every = array_api.unique_all(x)
+    flat, of = x.reshape(-1).tolist(), every.values.tolist()
+    for value, first, count in zip(of, every.indices.tolist(), every.counts.tolist()):
+        alike = [at for at, each in enumerate(flat) if each == value]  # NaN is like no other
+        assert (first, count) == ((alike[0], len(alike)) if alike else (first, 1))
+        assert repr(flat[first]) == repr(value)
+    assert sum(every.counts.tolist()) == len(flat) and every.inverse_indices.shape == x.shape
+    for at, place in enumerate(every.inverse_indices.reshape(-1).tolist()):
+        assert of[place] == flat[at] or (cmath.isnan(of[place]) and cmath.isnan(flat[at]))
+    for part in (array_api.unique_counts(x), array_api.unique_inverse(x)):
+        for name, array_ in part._asdict().items():
+            assert repr(array_.tolist()) == repr(getattr(every, name).tolist())
+    assert repr(array_api.unique_values(x).tolist()) == repr(of)
+
+
+# ---- buffers ----
+
+NUMERIC_CODES = "bBhHiIlLqQfd"
+
+
+@pytest.mark.parametrize("code", NUMERIC_CODES)
+def test_asarray_of_a_buffer(code):
+    buffer = array.array(code, [1, 2, 3])
+    shared = array_api.asarray(memoryview(buffer))
+    assert str(shared.dtype) == f"torch.{np.asarray(buffer).dtype}"
+    copied = array_api.asarray(buffer, copy=True)
+    buffer[0] = 7
+    assert shared.tolist() == [7, 2, 3] and copied.tolist() == [1, 2, 3]
+    assert array_api.asarray(buffer, copy=False).tolist() == [7, 2, 3]
+    assert array_api.asarray(buffer, dtype=weft.float64).tolist() == [7, 2, 3]
+    assert array_api.asarray(memoryview(buffer)[::-1]).tolist() == [3, 2, 7]
+    assert array_api.asarray(array.array(code)).shape == (0,)
+    with pytest.raises(ValueError, match="copy=False"):
+        array_api.asarray(buffer, copy=False, dtype=weft.complex64)
+
+
+def test_asarray_of_a_buffer_with_axes():
+    view = memoryview(bytes(range(6))).cast("B", (2, 3))
+    assert array_api.asarray(view).tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+@pytest.mark.parametrize("source", [weft.ones(2), np.ones(2)])
+def test_asarray_without_a_copy(source):
+    assert array_api.asarray(source, copy=False).tolist() == [1, 1]
+    with pytest.raises(ValueError, match="copy=False"):
+        array_api.asarray(source, copy=False, dtype=weft.int8)
+
+
+# ---- axes that an array has not ----
+
+REDUCTIONS = ("sum", "prod", "max", "min", "mean", "var", "std", "all", "any", "count_nonzero")
+
+
+@pytest.mark.parametrize("rank", range(3))
+@pytest.mark.parametrize("name", [*REDUCTIONS, "flip", "linalg.vector_norm"])
+def test_refuses_axes(name, rank):
+    function, x = found(array_api, name), weft.ones((2,) * rank)
+    for axis in (rank, -rank - 1, (rank,)):
+        with pytest.raises(IndexError, match=": expected axes of"):
+            function(x, axis=axis)
+    if rank:
+        with pytest.raises(ValueError, match=": expected different axes"):
+            function(x, axis=(0, -rank))
+
+
+# ---- Hypothesis' own strategies for the standard ----
+
+xps = make_strategies_namespace(array_api)
+
+
+@given(xps.arrays(xps.scalar_dtypes(), xps.array_shapes(min_dims=0, min_side=0)), st.data())
+def test_strategies_of_hypothesis(x, data):
+    assert array_api.isdtype(x.dtype, ("bool", "numeric"))
+    part = x[data.draw(xps.indices(tuple(x.shape)))]
+    np.testing.assert_array_equal(array_api.asarray(part, copy=True).numpy(), part.numpy())
+
+
 REFUSED = {
     "2019.12": (lambda: weft.ones(1).__array_namespace__(api_version="2019.12"), ValueError),
     "stream": (lambda: weft.ones(1).to_device("cpu", stream=1), ValueError),
@@ -547,6 +713,12 @@ REFUSED = {
     "kind": (lambda: array_api.isdtype(weft.int8, "odd"), ValueError),
     "vecdot": (lambda: array_api.vecdot(weft.ones(2), weft.ones(3)), ValueError),
     "matrix_transpose": (lambda: array_api.matrix_transpose(weft.ones(2)), ValueError),
+    "cross": (lambda: array_api.linalg.cross(weft.ones(3), weft.ones(4, 3), axis=1), IndexError),
+    "expand_dims without an axis": (lambda: array_api.expand_dims(weft.ones(2)), TypeError),
+    "from_dlpack": (lambda: array_api.from_dlpack([1]), AttributeError),
+    "searchsorted": (lambda: array_api.searchsorted(weft.ones(2), 1.0, side="both"), ValueError),
+    "characters": (lambda: array_api.asarray(array.array("u", "ab")), TypeError),
+    "abs by name": (lambda: array_api.abs(x=weft.ones(2)), TypeError),
     "reshape": (lambda: array_api.reshape(weft.ones(2, 3).T, (6,), copy=False), ValueError),
     "broadcast_shapes": (lambda: array_api.broadcast_shapes((2,), (3,)), ValueError),
 }

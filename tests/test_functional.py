@@ -299,3 +299,20 @@ REFUSED = [
 def test_what_pytorch_refuses_is_refused(name: str, call: Callable[[], Any], expected: str) -> None:
     with pytest.raises(RuntimeError, match=f"^{name}: expected .*{expected}"):
         call()
+
+
+SPECIAL = [0.0, -0.0, 1.5, float("inf"), float("-inf"), float("nan")]
+
+
+@pytest.mark.parametrize("dtype", [weft.float32, weft.float64])
+def test_complex_keeps_its_parts(dtype: Any) -> None:
+    real, imag = weft.meshgrid(*[weft.tensor(SPECIAL, dtype=dtype)] * 2, indexing="ij")
+    made = weft.complex(real, imag)
+    assert str(made.real.tolist()) == str(real.tolist())
+    assert str(made.imag.tolist()) == str(imag.tolist())
+
+
+def test_gradients_of_complex_reach_parts_that_broadcast() -> None:
+    parts = [weft.rand(shape, dtype=weft.float64, requires_grad=True) for shape in ((2, 3), (3,))]
+    assert gradcheck(lambda *both: weft.complex(*both).abs(), parts)
+    assert gradgradcheck(lambda *both: weft.complex(*both).abs(), parts)

@@ -306,6 +306,28 @@ def test_asarray_of_buffer() -> None:
     assert weft.asarray(data, dtype=weft.uint8).shape == (12,)
 
 
+class OnlyDLPack:
+    """An array that other libraries see through DLPack alone."""
+
+    def __init__(self) -> None:
+        self.data = np.arange(2.0)
+        self.__dlpack__ = self.data.__dlpack__
+        self.__dlpack_device__ = self.data.__dlpack_device__
+
+
+@pytest.mark.parametrize(
+    "make", [OnlyDLPack, lambda: np.arange(2.0), lambda: weft.arange(2.0, dtype=weft.float64)]
+)
+def test_asarray_copies_as_it_is_told(make: Any) -> None:
+    source = make()
+    memory = weft.asarray(source, copy=False).data_ptr()
+    assert weft.asarray(source).data_ptr() == memory
+    assert weft.asarray(source, copy=True).data_ptr() != memory
+    for options in ({"dtype": weft.float32}, {"device": "meta"}):
+        with pytest.raises(ValueError, match="with copy=False, got"):
+            weft.asarray(source, copy=False, **options)
+
+
 # ---- DLPack ----
 
 

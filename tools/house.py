@@ -165,7 +165,7 @@ PURPOSES = (
     Purpose(
         "the Array API standard",
         1_200,
-        1_200,
+        1_240,
         "src/weft/array_api/*",
     ),
     Purpose(

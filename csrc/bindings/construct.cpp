@@ -303,12 +303,18 @@ PyObject* asarray(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* 
     std::optional<DType> wanted = dtype_arg("asarray", dtype);
     bool buffer = !is_tensor(data) && !is_numpy_array(data) && !is_numpy_scalar(data) &&
                   PyObject_CheckBuffer(data);  // a number of NumPy is one of its dtype, no bytes
+    const bool alias = copy == Py_False;
     Tensor source = buffer ? tensor_from_buffer("asarray", data, wanted)
-                           : shared_or_copied("asarray", data, wanted);
-    bool shares = buffer || is_tensor(data) || is_numpy_array(data);
+                           : shared_or_copied("asarray", data, alias ? std::nullopt : wanted);
+    bool shares = buffer || is_tensor(data) || is_numpy_array(data) ||
+                  PyObject_HasAttrString(data, "__dlpack__");
     if (must_copy && shares) source = copy_of(source, source.dtype());
-    WEFT_CHECK_VALUE(copy != Py_False || shares, "asarray: expected data that can be shared, got ",
+    WEFT_CHECK_VALUE(!alias || shares, "asarray: expected data that can be shared, got ",
                      short_type_name(data));
+    WEFT_CHECK_VALUE(!alias || !wanted || *wanted == source.dtype(), "asarray: expected dtype ",
+                     dtype_name(source.dtype()), " with copy=False, got ", dtype_name(*wanted));
+    WEFT_CHECK_VALUE(!alias || !place || *place == source.device(), "asarray: expected device ",
+                     source.device().str(), " with copy=False, got ", place->str());
     if (is_tensor(data) && autograd::requires_grad(source) && !grad && requires_grad) {
       source = autograd::detach(source);
     }

@@ -7,6 +7,7 @@ from typing import Any
 from weft import _C
 from weft._C import Tensor
 from weft._functions.out import takes_out
+from weft._functions.shapes import broadcast_tensors
 from weft._runtime.torch_function import declare as _declare
 
 _aten = _C._aten
@@ -159,7 +160,8 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
     tensor([1.+2.j])
     """
     _check_parts("complex", real, imag)
-    return real + imag * 1j
+    # Beside each other in memory: arithmetic would make NaN of an infinite part, 0 of -0.
+    return _C.view_as_complex(_C.stack(broadcast_tensors(real, imag), -1))
 
 
 @takes_out

@@ -50,8 +50,27 @@ def asarray(
     """An array of the elements of an object: a number, nested sequences, an array, a buffer.
 
     copy: True for new memory, False to share the object's (ValueError where that is not possible),
-    None to share it where it can be."""
+    None to share it where it can be. TypeError for a buffer whose elements no dtype holds."""
+    if not isinstance(obj, Tensor) and not hasattr(obj, "__array_interface__"):
+        obj = _of_buffer(obj)
     return weft.asarray(obj, dtype=dtype, device=device, copy=copy)
+
+
+def _of_buffer(obj: Any) -> Any:
+    """The elements of an object that has a buffer, in its memory; another object itself."""
+    try:
+        view = memoryview(obj)
+    except TypeError:
+        return obj
+    code = view.format.lstrip("@=<")
+    kind = {"?": "bool", "f": "float32", "d": "float64"}.get(code)
+    if code in tuple("bhilqnBHILQN"):
+        kind = f"{'u' * code.isupper()}int{view.itemsize * 8}"
+    if kind is None:
+        raise TypeError(f"asarray: expected a buffer of numbers, got format {view.format!r}")
+    if view.nbytes == 0 or not view.c_contiguous:
+        return weft.tensor(view.tolist(), dtype=getattr(weft, kind))
+    return weft.frombuffer(view, dtype=getattr(weft, kind)).reshape(view.shape)
 
 
 def arange(
@@ -60,21 +79,26 @@ def arange(
 ) -> Tensor:  # fmt: skip
     """start, start + step, ... before stop; 0, 1, ... before `start` alone."""
     first, last = (0, start) if stop is None else (start, stop)
+    whole = all(isinstance(each, int) for each in (first, last, step))
+    if dtype is None:
+        dtype = weft.int64 if whole else weft.get_default_dtype()
     if (last - first) * step <= 0:
-        whole = all(isinstance(each, int) for each in (first, last, step))
-        default = weft.int64 if whole else weft.get_default_dtype()
-        return weft.empty((0,), dtype=dtype or default, device=device)
-    return weft.arange(first, last, step, dtype=dtype, device=device)
+        return weft.empty((0,), dtype=dtype, device=device)
+    # Not in an integral dtype, which would round the step and with it how many elements there are.
+    exact = dtype if whole or dtype.is_floating_point else weft.float64
+    return weft.arange(first, last, step, dtype=exact, device=device).to(dtype)
 
 
 def full(shape: Shape, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """An array filled with a number, of its kind unless a dtype is given."""
+    if isinstance(fill_value, int) and fill_value >= 2**63:  # more than numbers of weft hold
+        return weft.tensor(fill_value, dtype=dtype, device=device).expand(_tuple(shape)).clone()
     return weft.full(_tuple(shape), fill_value, dtype=dtype, device=device)
 
 
 def full_like(x: Tensor, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """An array of the shape of x filled with a number."""
-    return weft.full_like(x, fill_value, dtype=dtype, device=device)
+    return full(tuple(x.shape), fill_value, dtype=dtype or x.dtype, device=device or x.device)
 
 
 def eye(
@@ -126,7 +150,10 @@ def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """An array over the memory of another library's; a copy if wanted or moved.
 
-    ValueError where copy=False and the array has to be moved."""
+    AttributeError for an object without __dlpack__; ValueError where copy=False and the array has
+    to be moved."""
+    if not hasattr(x, "__dlpack__"):
+        raise AttributeError(f"from_dlpack: expected __dlpack__, got {type(x).__name__}")
     made = weft.from_dlpack(x)
     if device is not None and made.device != weft.device(device):
         if copy is False:
@@ -138,14 +165,6 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
 
 
 __all__ = [
-    "arange",
-    "asarray",
-    "eye",
-    "from_dlpack",
-    "full",
-    "full_like",
-    "linspace",
-    "meshgrid",
-    "tril",
-    "triu",
-]
+    "arange", "asarray", "eye", "from_dlpack", "full", "full_like", "linspace", "meshgrid",
+    "tril", "triu",
+]  # fmt: skip

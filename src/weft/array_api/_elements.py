@@ -3,7 +3,6 @@ arrays' dimensions are; PyTorch's count a 0-d array as a number."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -11,36 +10,52 @@ from weft._C import Tensor
 from weft._runtime.public import weft
 from weft.array_api._dtypes import same_dtype
 
-#: the functions of one array, which are weft's own
+#: the functions of one array
 _ONE = (
-    "abs acos acosh asin asinh atan atanh ceil conj cos cosh exp expm1 floor isfinite isinf isnan "
-    "log log10 log1p log2 logical_not negative positive real reciprocal signbit sin sinh "
-    "sqrt square tan tanh trunc"
+    "abs acos acosh asin asinh atan atanh bitwise_invert ceil conj cos cosh exp expm1 floor "
+    "isfinite isinf isnan log log10 log1p log2 logical_not negative positive real reciprocal "
+    "signbit sin sinh sqrt square tan tanh trunc"
 )
 #: the functions of two
 _TWO = (
     "add atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor copysign "
     "divide equal floor_divide greater greater_equal hypot less less_equal logaddexp logical_and "
-    "logical_or logical_xor maximum minimum multiply nextafter not_equal pow remainder subtract"
+    "logical_or logical_xor maximum minimum multiply nextafter not_equal pow subtract"
 )
 ONE, TWO = tuple(_ONE.split()), tuple(_TWO.split())
 
 
+def _function(name: str) -> Callable[..., Tensor]:
+    return getattr(weft, {"equal": "eq", "bitwise_invert": "bitwise_not"}.get(name, name))
+
+
+def _of_one(name: str) -> Callable[[Tensor], Tensor]:
+    function = _function(name)
+
+    def call(x: Tensor, /) -> Tensor:
+        return function(x)
+
+    return _named(call, name, function)
+
+
 def _of_two(name: str) -> Callable[[Any, Any], Tensor]:
-    function = weft.eq if name == "equal" else getattr(weft, name)
+    function = _function(name)
 
     def call(x1: Any, x2: Any, /) -> Tensor:
         return function(*same_dtype(x1, x2))
 
-    functools.update_wrapper(call, function, assigned=("__doc__",), updated=())
+    return _named(call, name, function)
+
+
+def _named(call: Any, name: str, function: Any) -> Any:
     call.__name__ = call.__qualname__ = name
+    call.__doc__ = function.__doc__
     return call
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    **{name: getattr(weft, name) for name in ONE},
+    **{name: _of_one(name) for name in ONE},
     **{name: _of_two(name) for name in TWO},
-    "bitwise_invert": weft.bitwise_not,
 }
 
 
@@ -57,8 +72,19 @@ def round(x: Tensor, /) -> Tensor:
 
 
 def sign(x: Tensor, /) -> Tensor:
-    """-1, 0 or 1; of complex elements x / abs(x)."""
-    return weft.sgn(x) if x.dtype.is_complex else weft.sign(x)
+    """-1, 0 or 1; of complex elements x / abs(x); of NaN NaN."""
+    found = weft.sgn(x)
+    return weft.where(x == x, found, x) if x.dtype.is_floating_point else found
+
+
+def remainder(x1: Any, x2: Any, /) -> Tensor:
+    """What is left of x1 after multiples of x2; of the sign of x2, zeros too."""
+    divided, by = same_dtype(x1, x2)
+    rest = weft.remainder(divided, by)
+    if not rest.dtype.is_floating_point:
+        return rest
+    # Sums with zero set the sign of zeros; unlike copysign they keep the gradient.
+    return weft.where(by < 0, -(0 - rest), 0 + rest)
 
 
 def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
@@ -82,4 +108,4 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:
     return weft.isin(*same_dtype(x1, x2), invert=invert)
 
 
-__all__ = ["clip", "imag", "isin", "round", "sign", "where"]
+__all__ = ["clip", "imag", "isin", "remainder", "round", "sign", "where"]

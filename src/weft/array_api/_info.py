@@ -75,3 +75,8 @@ def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
     if stream is not None:
         raise ValueError(f"to_device: expected stream=None, got {stream!r}")
     return self.to(device)
+
+
+# The methods of tensors, which are older than this module, learn what they take.
+for _function in (__array_namespace__, to_device):
+    getattr(Tensor, _function.__name__).__wrapped__ = _function

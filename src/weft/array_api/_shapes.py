@@ -12,6 +12,18 @@ from weft.array_api._dtypes import same_dtype
 Axes = int | tuple[int, ...] | None
 
 
+def axes_of(name: str, rank: int, axis: Axes) -> tuple[int, ...]:
+    """Axes of an array of `rank` axes, counted from 0 and in order; None: all. IndexError for one
+    that it has not, ValueError for one twice."""
+    given = range(rank) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    if any(not -rank <= at < rank for at in given):
+        raise IndexError(f"{name}: expected axes of {rank} dimensions, got {axis}")
+    axes = sorted(at % rank for at in given)
+    if len(set(axes)) < len(axes):
+        raise ValueError(f"{name}: expected different axes, got {axis}")
+    return tuple(axes)
+
+
 def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
     """The arrays repeated to one shape."""
     return tuple(weft.broadcast_tensors(*arrays)) if arrays else ()
@@ -48,17 +60,11 @@ def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     return tuple(weft.unbind(x, axis))
 
 
-def expand_dims(x: Tensor, /, axis: int | tuple[int, ...] = 0) -> Tensor:
+def expand_dims(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
     """With new axes of size 1 at these places of the result. IndexError beyond it, ValueError for a
     place twice."""
-    given = axis if isinstance(axis, tuple) else (axis,)
-    rank = x.dim() + len(given)
-    if any(not -rank <= at < rank for at in given):
-        raise IndexError(f"expand_dims: expected axis in [{-rank}, {rank - 1}], got {axis}")
-    places = sorted(at % rank for at in given)
-    if len(set(places)) < len(places):
-        raise ValueError(f"expand_dims: expected different axes, got {axis}")
-    for at in places:
+    count = len(axis) if isinstance(axis, tuple) else 1
+    for at in axes_of("expand_dims", x.dim() + count, axis):
         x = x.unsqueeze(at)
     return x
 
@@ -74,9 +80,7 @@ def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
 
 def flip(x: Tensor, /, *, axis: Axes = None) -> Tensor:
     """In the opposite order along axes; None: along all."""
-    if axis is None:
-        axis = tuple(range(x.dim()))
-    return weft.flip(x, axis if isinstance(axis, tuple) else (axis,))
+    return weft.flip(x, axes_of("flip", x.dim(), axis))
 
 
 def moveaxis(x: Tensor, source: Any, destination: Any, /) -> Tensor:
@@ -91,6 +95,8 @@ def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:
 
 def repeat(x: Tensor, repeats: Any, /, *, axis: int | None = None) -> Tensor:
     """Each element several times; axis None: of the flattened array."""
+    if isinstance(repeats, Tensor):
+        repeats = repeats.to(weft.int64)
     return weft.repeat_interleave(x, repeats, axis)
 
 
@@ -108,6 +114,8 @@ def reshape(x: Tensor, /, shape: tuple[int, ...], *, copy: bool | None = None) -
 
 def roll(x: Tensor, /, shift: Any, *, axis: Axes = None) -> Tensor:
     """The elements moved round along axes; None: of the flattened array."""
+    if isinstance(shift, int) and isinstance(axis, tuple):
+        shift = (shift,) * len(axis)
     return weft.roll(x, shift, () if axis is None else axis)
 
 
@@ -153,22 +161,7 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
 
 
 __all__ = [
-    "broadcast_arrays",
-    "broadcast_shapes",
-    "broadcast_to",
-    "concat",
-    "expand_dims",
-    "flip",
-    "moveaxis",
-    "nonzero",
-    "permute_dims",
-    "repeat",
-    "reshape",
-    "roll",
-    "squeeze",
-    "stack",
-    "take",
-    "take_along_axis",
-    "tile",
-    "unstack",
-]
+    "broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "expand_dims", "flip",
+    "moveaxis", "nonzero", "permute_dims", "repeat", "reshape", "roll", "squeeze", "stack",
+    "take", "take_along_axis", "tile", "unstack",
+]  # fmt: skip

@@ -9,13 +9,7 @@ from typing import Any, NamedTuple
 from weft._C import Tensor
 from weft._runtime.public import weft
 from weft.array_api._dtypes import KINDS, same_dtype
-from weft.array_api._shapes import Axes, _only_axis
-
-
-def _axes(x: Tensor, axis: Axes) -> tuple[int, ...]:
-    if axis is None:
-        return tuple(range(x.dim()))
-    return axis if isinstance(axis, tuple) else (axis,)
+from weft.array_api._shapes import Axes, _only_axis, axes_of
 
 
 def _sum_dtype(x: Tensor, dtype: Any) -> Any:
@@ -27,11 +21,13 @@ def _sum_dtype(x: Tensor, dtype: Any) -> Any:
     return weft.int64 if x.dtype in (*KINDS["signed integer"], weft.bool) else x.dtype
 
 
-def _over(function: Callable[..., Tensor], x: Tensor, axis: Axes, keepdims: bool) -> Tensor:
+def _over(
+    name: str, function: Callable[..., Tensor], x: Tensor, axis: Axes, keepdims: bool
+) -> Tensor:
     """A function of one axis, over several: they are flattened."""
+    axes = axes_of(name, x.dim(), axis)
     if x.dim() == 0:
         return function(x.reshape(1), 0)
-    axes = sorted(at % x.dim() for at in _axes(x, axis))
     kept = [at for at in range(x.dim()) if at not in axes]
     shape = [x.shape[at] for at in kept]
     count = math.prod(x.shape[at] for at in axes)
@@ -45,37 +41,39 @@ def sum(x: Tensor, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = 
     """The sums over axes; None: of all elements."""
     if axis == ():
         return x.to(_sum_dtype(x, dtype))
-    return weft.sum(x, _axes(x, axis), keepdim=keepdims, dtype=_sum_dtype(x, dtype))
+    return weft.sum(x, axes_of("sum", x.dim(), axis), keepdim=keepdims, dtype=_sum_dtype(x, dtype))
 
 
 def prod(x: Tensor, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """The products over axes; None: of all elements."""
     x = x.to(_sum_dtype(x, dtype))
-    return _over(lambda v, at: weft.prod(v, at, dtype=v.dtype), x, axis, keepdims)
+    return _over("prod", lambda v, at: weft.prod(v, at, dtype=v.dtype), x, axis, keepdims)
 
 
 def max(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The greatest elements over axes; None: of all."""
-    return x.clone() if axis == () else weft.amax(x, _axes(x, axis), keepdims)
+    return x.clone() if axis == () else weft.amax(x, axes_of("max", x.dim(), axis), keepdims)
 
 
 def min(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The least elements over axes; None: of all."""
-    return x.clone() if axis == () else weft.amin(x, _axes(x, axis), keepdims)
+    return x.clone() if axis == () else weft.amin(x, axes_of("min", x.dim(), axis), keepdims)
 
 
 def mean(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The means over axes; None: of all elements."""
-    return x.clone() if axis == () else weft.mean(x, _axes(x, axis), keepdim=keepdims)
+    return x.clone() if axis == () else weft.mean(x, axes_of("mean", x.dim(), axis), keepdims)
 
 
 def var(
     x: Tensor, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False
 ) -> Tensor:
     """The variances over axes; the sum of squares is divided by n - correction."""
-    if axis == () or x.dim() == 0:
-        return weft.zeros_like(x) if correction < 1 else weft.full_like(x, weft.nan)
-    return weft.var(x, _axes(x, axis), correction=correction, keepdim=keepdims)
+    axes = axes_of("var", x.dim(), axis)
+    if not axes:
+        rest = 1 - correction
+        return (x - x) / (rest if rest > 0 else 0)
+    return weft.var(x, axes, correction=correction, keepdim=keepdims)
 
 
 def std(
@@ -88,13 +86,13 @@ def std(
 def all(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Whether all elements over axes are true."""
     mask = x != 0
-    return mask if axis == () else _over(weft.all, mask, axis, keepdims)
+    return mask if axis == () else _over("all", weft.all, mask, axis, keepdims)
 
 
 def any(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Whether an element over axes is true."""
     mask = x != 0
-    return mask if axis == () else _over(weft.any, mask, axis, keepdims)
+    return mask if axis == () else _over("any", weft.any, mask, axis, keepdims)
 
 
 def count_nonzero(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
@@ -175,7 +173,10 @@ def argsort(
 def searchsorted(
     x1: Tensor, x2: Any, /, *, side: str = "left", sorter: Tensor | None = None
 ) -> Tensor:
-    """Where elements of x2 would go in the sorted x1: before their equals on the left."""
+    """Where elements of x2 would go in the sorted x1: before their equals on the left. ValueError
+    for another side."""
+    if side not in ("left", "right"):
+        raise ValueError(f"searchsorted: expected side 'left' or 'right', got {side!r}")
     ordered, wanted = same_dtype(x1 if sorter is None else x1[sorter], x2)
     return weft.searchsorted(ordered, wanted, right=side == "right")
 
@@ -206,49 +207,44 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Tensor
 
 
+def _ordered(x: Tensor) -> Tensor:
+    """Elements with an order, equal where those of x are: of a complex array whole numbers."""
+    if not x.dtype.is_complex:
+        return x
+    parts = weft.real(x), weft.imag(x)
+    real, imag = (weft.unique(part, return_inverse=True)[1] for part in parts)
+    return real * x.numel() + imag
+
+
 def unique_all(x: Tensor, /) -> UniqueAll:
     """The values of an array, each once, and where and how often they occur."""
-    values, inverse, counts = weft.unique(x, return_inverse=True, return_counts=True)
+    _, inverse, counts = weft.unique(_ordered(x), return_inverse=True, return_counts=True)
     order = weft.sort(inverse.reshape(-1), stable=True)[1]
-    return UniqueAll(values, order[weft.cumsum(counts, 0) - counts], inverse, counts)
+    first = order[weft.cumsum(counts, 0) - counts]
+    return UniqueAll(x.reshape(-1)[first], first, inverse, counts)
 
 
 def unique_counts(x: Tensor, /) -> UniqueCounts:
     """The values of an array, each once, and how often they occur."""
+    if x.dtype.is_complex:
+        return UniqueCounts(*unique_all(x)[::3])
     return UniqueCounts(*weft.unique(x, return_counts=True))
 
 
 def unique_inverse(x: Tensor, /) -> UniqueInverse:
     """The values of an array, each once, and which of them each element is."""
+    if x.dtype.is_complex:
+        return UniqueInverse(*unique_all(x)[::2])
     return UniqueInverse(*weft.unique(x, return_inverse=True))
 
 
 def unique_values(x: Tensor, /) -> Tensor:
     """The values of an array, each once."""
-    return weft.unique(x)
+    return unique_all(x).values if x.dtype.is_complex else weft.unique(x)
 
 
 __all__ = [
-    "all",
-    "any",
-    "argmax",
-    "argmin",
-    "argsort",
-    "count_nonzero",
-    "cumulative_prod",
-    "cumulative_sum",
-    "diff",
-    "max",
-    "mean",
-    "min",
-    "prod",
-    "searchsorted",
-    "sort",
-    "std",
-    "sum",
-    "unique_all",
-    "unique_counts",
-    "unique_inverse",
-    "unique_values",
-    "var",
-]
+    "all", "any", "argmax", "argmin", "argsort", "count_nonzero", "cumulative_prod",
+    "cumulative_sum", "diff", "max", "mean", "min", "prod", "searchsorted", "sort", "std", "sum",
+    "unique_all", "unique_counts", "unique_inverse", "unique_values", "var",
+]  # fmt: skip

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from weft._C import Tensor
 from weft._runtime.public import weft
 from weft.array_api._dtypes import same_dtype
-from weft.array_api._statistics import Axes, _axes, _sum_dtype
+from weft.array_api._shapes import Axes, axes_of
+from weft.array_api._statistics import _sum_dtype
 from weft.array_api._statistics import sum as _sum
 
 
@@ -85,6 +86,8 @@ def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
 def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """The cross products of vectors of 3 elements along an axis."""
     both = same_dtype(x1, x2)
+    for x in both:
+        axes_of("cross", x.dim(), axis)
     ndim = max(x.dim() for x in both)
     return weft.linalg.cross(*(x[(None,) * (ndim - x.dim())] for x in both), dim=axis)
 
@@ -110,7 +113,7 @@ def vector_norm(
     """The norm of vectors along axes; None: of the flattened array."""
     if axis == ():
         return weft.abs(x) if ord != 0 else (x != 0).to(weft.abs(x).dtype)
-    return weft.linalg.vector_norm(x, ord, _axes(x, axis), keepdims)
+    return weft.linalg.vector_norm(x, ord, axes_of("vector_norm", x.dim(), axis), keepdims)
 
 
 def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Tensor:
