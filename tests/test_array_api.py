@@ -427,7 +427,8 @@ CASES = [
     *[case(f"fft.{n}", x) for n, x in (("fft", V), ("ifft", C), ("rfft", F), ("irfft", C), ("hfft", C), ("ihfft", V),
       ("fftn", CUBE), ("ifftn", C), ("rfftn", CUBE), ("irfftn", C), ("fftshift", CUBE), ("ifftshift", V))],
     case("fft.fft", F, n=4, axis=0, norm="ortho"), case("fft.fftn", CUBE, axes=(0, 1), s=(2, 2)),
-    case("fft.fftshift", F, axes=0), case("fft.fftfreq", 5, d=0.5), case("fft.rfftfreq", 6),
+    case("fft.fftshift", F, axes=0), case("fft.fftshift", F, axes=()),
+    case("roll", F, 1, axis=()), case("fft.fftfreq", 5, d=0.5), case("fft.rfftfreq", 6),
 ]  # fmt: skip
 
 
@@ -512,6 +513,11 @@ def test_result_type(dtypes):
     wanted = getattr(weft, PROMOTED[dtypes])
     assert array_api.result_type(one, other) == array_api.result_type(other, one) == wanted
     assert array_api.result_type(weft.ones((), dtype=one), weft.ones(2, dtype=other)) == wanted
+
+
+def test_shifts_of_a_number():
+    x = weft.ones(())
+    assert x.tolist() == array_api.fft.fftshift(x).tolist() == array_api.fft.ifftshift(x).tolist()
 
 
 def test_length_of_arange_is_that_of_its_numbers():

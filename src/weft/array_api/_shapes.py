@@ -114,6 +114,8 @@ def reshape(x: Tensor, /, shape: tuple[int, ...], *, copy: bool | None = None) -
 
 def roll(x: Tensor, /, shift: Any, *, axis: Axes = None) -> Tensor:
     """The elements moved round along axes; None: of the flattened array."""
+    if axis == ():
+        return x.clone()
     if isinstance(shift, int) and isinstance(axis, tuple):
         shift = (shift,) * len(axis)
     return weft.roll(x, shift, () if axis is None else axis)

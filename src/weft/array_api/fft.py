@@ -46,12 +46,12 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None
 
 def fftshift(x: Tensor, /, *, axes: Any = None) -> Tensor:
     """With the frequency zero in the middle."""
-    return weft.fft.fftshift(x, axes)
+    return weft.fft.fftshift(x, axes) if x.dim() and axes != () else x.clone()
 
 
 def ifftshift(x: Tensor, /, *, axes: Any = None) -> Tensor:
     """What fftshift undoes."""
-    return weft.fft.ifftshift(x, axes)
+    return weft.fft.ifftshift(x, axes) if x.dim() and axes != () else x.clone()
 
 
 __all__ = [*_ALONG_ONE, *_ALONG_SEVERAL, "fftfreq", "fftshift", "ifftshift", "rfftfreq"]
