@@ -38,8 +38,8 @@ def _reduction(function: str, name: str) -> int:
 def _warn_of_sizes(function: str, input: Tensor, target: Tensor) -> None:
     if target.shape != input.shape:
         warnings.warn(
-            f"{function}: expected a target of the input's size {input.shape}, got "
-            f"{target.shape}: broadcasting them is rarely meant",
+            f"Using a target size ({target.shape}) that is different to the input size "
+            f"({input.shape}): {function} broadcasts them, which is rarely meant",
             stacklevel=3,
         )
 
