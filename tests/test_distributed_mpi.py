@@ -32,6 +32,11 @@ def test_data_parallel(count: int) -> None:
 
 
 @sizes
+def test_wrapped_modules(count: int) -> None:
+    run("wrapped.py", count)
+
+
+@sizes
 def test_gradients(count: int) -> None:
     run("gradients.py", count)
 

@@ -261,3 +261,24 @@ def test_no_tensor_is_a_wrapper() -> None:
 
 def test_capability_of_the_cpu() -> None:
     assert weft.backends.cpu.get_cpu_capability() in ("DEFAULT", "AVX2", "AVX512")
+
+
+def test_batches_are_cut_and_joined() -> None:
+    """Nested containers keep their kinds; what is no tensor is in every part."""
+    from weft.nn.parallel.scatter_gather import gather, scatter, scatter_kwargs
+
+    devices = ["cpu", "cpu"]
+    batch = {"x": weft.arange(5), "more": (weft.arange(4.0), [None, "name"])}
+    parts = scatter(batch, devices)
+    assert [part["x"].tolist() for part in parts] == [[0, 1, 2], [3, 4]]
+    assert [part["more"][1] for part in parts] == [[None, "name"]] * 2
+    joined = gather([part["more"][0] for part in parts], "cpu")
+    assert joined.tolist() == [0, 1, 2, 3]
+    assert gather([{"loss": weft.tensor(1.0)}, {"loss": weft.tensor(2.0)}], "cpu")[
+        "loss"
+    ].tolist() == [1, 2]
+    assert scatter((), devices) == [(), ()] and scatter(weft.arange(1), devices)[0].tolist() == [0]
+    args, named = scatter_kwargs((weft.arange(2), 3), {"dim": 0}, devices)
+    assert [(part.tolist(), more) for part, more in args] == [([0], 3), ([1], 3)]
+    assert named == ({"dim": 0}, {"dim": 0})
+    assert scatter_kwargs((), {"dim": 0}, devices)[0] == ((), ())

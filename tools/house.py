@@ -145,7 +145,7 @@ PURPOSES = (
     Purpose(
         "groups of processes over MPI",
         3_500,
-        4_925,
+        5_795,
         "src/weft/distributed/* src/weft/nn/parallel/*",
     ),
     Purpose(

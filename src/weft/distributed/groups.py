@@ -26,6 +26,7 @@ class Backend(str):
     __slots__ = ()
 
     GLOO, MPI, NCCL, UCC, XCCL, UNDEFINED = "gloo", "mpi", "nccl", "ucc", "xccl", "undefined"
+    default_device_backend_map = {"cpu": MPI}  # noqa: RUF012
 
     def __new__(cls, name: str) -> Backend:
         return super().__new__(cls, name.lower())

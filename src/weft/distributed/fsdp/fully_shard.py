@@ -8,6 +8,7 @@ from typing import Any
 
 from weft.distributed.collectives import broadcast
 from weft.distributed.device_mesh import DeviceMesh
+from weft.distributed.fsdp.api import MixedPrecisionPolicy, OffloadPolicy
 from weft.distributed.fsdp.bundle import Place
 from weft.distributed.fsdp.unit import Unit
 from weft.distributed.groups import ProcessGroup, member
@@ -45,6 +46,10 @@ def fully_shard(
     *,
     mesh: DeviceMesh | ProcessGroup | None = None,
     reshard_after_forward: bool | int | None = None,
+    shard_placement_fn: Any = None,
+    mp_policy: MixedPrecisionPolicy | None = None,
+    offload_policy: OffloadPolicy | None = None,
+    ignored_params: Any = None,
 ) -> Any:
     """Spreads the parameters of a module over the processes of a group (`mesh`, which may be a
     DeviceMesh of one dimension; the world's by default): each keeps some rows of each, their
@@ -56,9 +61,18 @@ def fully_shard(
     process. Make the optimizer behind it. The module itself is changed and returned; gradients are
     means over the processes.
 
+    Where parameters wait (offload_policy) changes nothing. NotImplementedError for an mp_policy
+    with dtypes, shard_placement_fn and ignored_params.
+
     ValueError before init_process_group, for parameters that are no floating numbers or have no
     dimension, and for one that modules of two units share.
     """
+    mixed = mp_policy or MixedPrecisionPolicy()
+    if shard_placement_fn or ignored_params or mixed.param_dtype or mixed.reduce_dtype:
+        raise NotImplementedError(
+            "fully_shard: expected no shard_placement_fn, ignored_params and dtypes of mp_policy, "
+            f"got {shard_placement_fn}, {ignored_params} and {mp_policy}"
+        )
     own = mesh.get_group() if isinstance(mesh, DeviceMesh) else mesh
     group = member("fully_shard", own)
     reshards = reshard_after_forward is None or bool(reshard_after_forward)

@@ -15,6 +15,7 @@ from weft._C import Tensor
 from weft.autograd.function import Function
 from weft.autograd.grad_mode import is_grad_enabled, no_grad
 from weft.autograd.graph import saved_tensors_hooks
+from weft.distributed.collectives import all_gather_into_tensor
 from weft.distributed.fsdp.bundle import Owner, Place, bundles_of
 from weft.distributed.groups import ProcessGroup
 from weft.nn.parameter import Parameter
@@ -29,12 +30,30 @@ class Shard(NamedTuple):
 
 
 _SHARDS = "_weft_shard"
+_GROUP = "_weft_group"
 _SPREAD = "_weft_spread"  # marks the whole parameter that shards replace
 
 
 def shard_of(parameter: Tensor) -> tuple[int, tuple[int, ...]] | None:
     """First row and full shape of a sharded parameter; None for any other."""
     return getattr(parameter, _SHARDS, None)
+
+
+def gathered(rows: Tensor, parameter: Tensor) -> Tensor:
+    """The whole of a tensor of which each process has `rows`, as of a sharded parameter. All
+    processes of its group call it."""
+    group, shape = getattr(parameter, _GROUP), parameter.__dict__[_SHARDS][1]
+    own = rows.new_zeros(-(-shape[0] // group.size()), *shape[1:])
+    own[: rows.size(0)] = rows
+    whole = rows.new_empty(group.size() * own.size(0), *shape[1:])
+    all_gather_into_tensor(whole, own, group)
+    return whole[: shape[0]]
+
+
+def own_rows(whole: Tensor, parameter: Tensor) -> Tensor:
+    """The rows of a whole tensor that this process keeps of a sharded parameter."""
+    start = parameter.__dict__[_SHARDS][0]
+    return whole[start : start + parameter.size(0)]
 
 
 class _Saved(NamedTuple):
@@ -81,6 +100,7 @@ class Unit:
         own = parameter.detach()[start : start + rows].clone()
         spread = Parameter(own, requires_grad=parameter.requires_grad)
         setattr(spread, _SHARDS, (start, shape))
+        setattr(spread, _GROUP, self.group)
         setattr(parameter, _SPREAD, True)
         for module, each in places:
             setattr(module, each, spread)

@@ -22,6 +22,7 @@ from weft.utils.data.worker import get_worker_info
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 
 T_co = TypeVar("T_co", covariant=True)
+_collate_fn_t = Callable[[list[Any]], Any]
 
 
 class _InfiniteConstantSampler:
