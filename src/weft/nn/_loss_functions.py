@@ -9,6 +9,7 @@ from weft import _C
 from weft._C import Tensor
 from weft._functions.shapes import broadcast_shapes
 from weft._runtime.data_dependent import data_dependent
+from weft._runtime.program_state import is_scripting, is_tracing
 from weft._runtime.torch_function import declare as _declare
 from weft._tensor.aliases import numpy_names
 from weft.autograd import Function
@@ -36,6 +37,8 @@ def _reduction(function: str, name: str) -> int:
 
 
 def _warn_of_sizes(function: str, input: Tensor, target: Tensor) -> None:
+    if is_scripting() or is_tracing():  # sizes that programs compare would end a fusion group
+        return
     if target.shape != input.shape:
         warnings.warn(
             f"Using a target size ({target.shape}) that is different to the input size "
