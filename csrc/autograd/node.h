@@ -108,6 +108,10 @@ class SavedTensor {
   // between check_inplace and rebase_history.
   void save(const Tensor& tensor, bool is_result = false, const char* name = nullptr,
             uint32_t result_index = 0);
+  // With its history where `differentiable`; without, a tensor that was kept apart from it (a
+  // result, a view, what a hook packed) comes without.
+  Tensor unpack(const Node* owner, Ref<Node> grad_fn_if_result, bool differentiable) const;
+  // Differentiable where gradients are recorded.
   Tensor unpack(const Node* owner, Ref<Node> grad_fn_if_result = {}) const;
   void reset();
 

@@ -66,6 +66,11 @@ void SavedTensor::save(const Tensor& tensor, bool is_result, const char* name,
 }
 
 Tensor SavedTensor::unpack(const Node* owner, Ref<Node> grad_fn_if_result) const {
+  return unpack(owner, std::move(grad_fn_if_result), grad_enabled());
+}
+
+Tensor SavedTensor::unpack(const Node* owner, Ref<Node> grad_fn_if_result,
+                           bool differentiable) const {
   WEFT_CHECK(saved_, owner->name(),
              ": expected saved tensors, got freed ones (backward through the graph a second time); "
              "use retain_graph=True the first time");
@@ -74,13 +79,13 @@ Tensor SavedTensor::unpack(const Node* owner, Ref<Node> grad_fn_if_result) const
     auto& packed = static_cast<PackedNode&>(*edge_.node);
     Tensor tensor = packed.value->unpack();
     Edge edge = is_result_ ? Edge{std::move(grad_fn_if_result), result_index_} : packed.edges[0];
-    return edge && grad_enabled() ? with_edge(tensor, std::move(edge)) : tensor;
+    return edge && differentiable ? with_edge(tensor, std::move(edge)) : tensor;
   }
   const uint32_t now = tensor_.version();
   WEFT_CHECK(now == version_, owner->name(), ": expected saved tensor ", name_ ? "'" : "",
              name_ ? name_ : "", name_ ? "' " : "", "at version ", version_, ", got version ", now,
              "; it was changed in place after being saved");
-  if (!detached_ || !grad_enabled()) return tensor_;
+  if (!detached_ || !differentiable) return tensor_;
   Edge edge = is_result_ ? Edge{std::move(grad_fn_if_result), result_index_} : edge_;
   if (!edge) return tensor_;
   return with_edge(tensor_, std::move(edge));

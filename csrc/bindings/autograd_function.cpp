@@ -202,7 +202,7 @@ nb::object saved_tensors(const FunctionLink& link) {
              "saved_tensors: expected a context whose graph is alive, got one that was freed");
   TensorList tensors;
   for (const SavedTensor& saved : link.node->saved) {
-    tensors.push_back(saved.unpack(link.node, Ref<Node>(link.node)));
+    tensors.push_back(saved.unpack(link.node, Ref<Node>(link.node), true));
   }
   return nb::steal(wrap_tuple(tensors));
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,6 +16,7 @@ from weft.distributed.fsdp.fully_shard import _units
 from weft.distributed.optim import ZeroRedundancyOptimizer
 from weft.distributed.work import progress
 from weft.nn.parallel import DistributedDataParallel
+from weft.utils.checkpoint import checkpoint
 from weft.utils.data import DataLoader, TensorDataset
 from weft.utils.data.distributed import DistributedSampler
 
@@ -215,6 +217,39 @@ def check_fully_shard_of_several_dtypes() -> None:
         sum(p.double().sum() * 2 for layer in model for p in (layer.weight, layer.bias)).backward()
     for shard in model.parameters():
         assert shard.grad.dtype == shard.dtype and weft.equal(shard.grad, weft.full_like(shard, 2))
+
+
+class Checkpointed(nn.Module):
+    """A part inside of a unit, and a unit, run again in backward."""
+
+    def __init__(self, reentrant: bool) -> None:
+        super().__init__()
+        self.first, self.layers, self.last = nn.Linear(5, 4), net(), nn.Linear(3, 3, bias=False)
+        self.reentrant = reentrant
+
+    def forward(self, x: Any) -> Any:
+        x = checkpoint(lambda v: self.first(v) @ self.first.weight, x, use_reentrant=self.reentrant)
+        x = checkpoint(self.layers, x.tanh(), use_reentrant=self.reentrant)
+        return checkpoint(lambda v: self.last(v).exp(), x, use_reentrant=self.reentrant)
+
+
+def check_fully_shard_of_checkpointed_parts() -> None:
+    data = [(own(x).requires_grad_(), own(y)) for x, y in batches()]
+    for reentrant, reshards in itertools.product((False, True), (False, True)):
+        weft.manual_seed(0)
+        alone = Checkpointed(reentrant)
+        model = Checkpointed(reentrant)
+        model.load_state_dict(alone.state_dict())
+        for part in (*model.layers, model.layers, model):
+            if list(part.parameters()):
+                fully_shard(part, reshard_after_forward=reshards)
+        everything = [(x.requires_grad_(), y) for x, y in batches()]
+        expected = trained(alone, OPTIMIZERS[0](alone.parameters()), everything)
+        for got, value in zip(trained(model, OPTIMIZERS[0](model.parameters()), data), expected):
+            rows = -(-value.shape[0] // N)
+            close("checkpointed", got, value[rows * ME : rows * (ME + 1)])
+        assert all(unit._full is None for unit in _units(model))
+        assert all(b._gathering is None for unit in _units(model) for b in unit._bundles)
 
 
 def check_memory() -> None:

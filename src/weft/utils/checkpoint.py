@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from weft import _C
 from weft._C import Tensor
+from weft._runtime.repetition import blocks_around, repetition
+from weft.amp.autocast_mode import autocast, get_autocast_dtype, is_autocast_enabled
 from weft.autograd import _run
 from weft.autograd.function import Function
 from weft.autograd.grad_mode import enable_grad, no_grad
@@ -39,8 +41,8 @@ def checkpoint(
 ) -> Any:
     """`function(*args, **kwargs)` without keeping what its operators save for backward.
 
-    Backward runs the function again, from the same inputs and (preserve_rng_state) the same state
-    of the random generator, and takes what it needs from there.
+    Backward runs the function again, from the same inputs, with the same autocast and
+    (preserve_rng_state) the same state of the random generator, and takes what it needs from there.
 
     - use_reentrant: False keeps the graph and replaces what it saved; True runs the function
       without a graph and calls backward inside of backward (some argument must require grad, and
@@ -97,7 +99,7 @@ class _Frame:
         again_context: Any,
     ) -> None:
         self.call = (function, args, kwargs)
-        self.state = _C.get_rng_state() if keep_state else None
+        self.surroundings = _Surroundings(keep_state)
         self.again_context = again_context
         self.saved: list[tuple[Any, Any]] = []  # shape and dtype of each
         self.found: dict[int, Tensor] = {}
@@ -130,7 +132,7 @@ class _Frame:
         function, args, kwargs = self.call
         args = tuple(_detached(arg) for arg in args)
         kwargs = {name: _detached(value) for name, value in kwargs.items()}
-        with _rng_state(self.state), self.again_context, enable_grad():
+        with enable_grad(), self.surroundings.again(), self.again_context:
             try:
                 with saved_tensors_hooks(keep, give):
                     function(*args, **kwargs)
@@ -157,18 +159,28 @@ def _detached(value: Any) -> Any:
     return value.detach().requires_grad_(value.requires_grad)
 
 
-@contextlib.contextmanager
-def _rng_state(state: Tensor | None) -> Any:
-    """Runs the block from another state of the random generator and puts the present one back."""
-    if state is None:
-        yield
-        return
-    now = _C.get_rng_state()
-    _C.set_rng_state(state)
-    try:
-        yield
-    finally:
-        _C.set_rng_state(now)
+class _Surroundings:
+    """What a function meets when it is called, and must meet again when it is repeated."""
+
+    def __init__(self, keep_state: bool) -> None:
+        self.random = _C.get_rng_state() if keep_state else None
+        self.autocast = get_autocast_dtype("cpu"), is_autocast_enabled("cpu")
+        self.blocks = blocks_around()
+
+    @contextlib.contextmanager
+    def again(self) -> Iterator[None]:
+        """A block in which it is as it was. The random generator goes on from its present state
+        behind it."""
+        now = _C.get_rng_state()
+        dtype, enabled = self.autocast
+        try:
+            with autocast("cpu", dtype, enabled), repetition(self.blocks):
+                if self.random is not None:
+                    _C.set_rng_state(self.random)
+                yield
+        finally:
+            if self.random is not None:
+                _C.set_rng_state(now)
 
 
 def _reentrant() -> Any:
@@ -180,7 +192,7 @@ def _reentrant() -> Any:
             @staticmethod
             def forward(ctx: Any, function: Any, keep_state: bool, *args: Any) -> Any:
                 ctx.function = function
-                ctx.state = _C.get_rng_state() if keep_state else None
+                ctx.surroundings = _Surroundings(keep_state)
                 tensors = [arg if isinstance(arg, Tensor) else None for arg in args]
                 ctx.others = [None if isinstance(arg, Tensor) else arg for arg in args]
                 ctx.save_for_backward(*tensors)
@@ -198,7 +210,7 @@ def _reentrant() -> Any:
                     other if saved is None else _detached(saved)
                     for saved, other in zip(ctx.saved_tensors, ctx.others)
                 ]
-                with _rng_state(ctx.state), enable_grad():
+                with enable_grad(), ctx.surroundings.again():
                     outputs = ctx.function(*args)
                 outputs = outputs if isinstance(outputs, tuple) else (outputs,)
                 pairs = [

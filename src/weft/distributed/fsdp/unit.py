@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from weft._C import Tensor
+from weft._runtime.repetition import is_repetition, repeated_in
 from weft.autograd.function import Function
 from weft.autograd.grad_mode import is_grad_enabled, no_grad
 from weft.autograd.graph import saved_tensors_hooks
@@ -139,22 +140,32 @@ class Unit:
 
     @contextmanager
     def whole(self) -> Iterator[None]:
-        """A block in which the module has whole parameters."""
-        if Unit._running == 0:
+        """A block in which the module has whole parameters. In a repetition of forward, backward
+        comes next: it needs this unit, and not the following one."""
+        is_first = not is_repetition()
+        if Unit._running == 0 and is_first:
             self._forget_old()
         Unit._running += 1
-        if self._owners:
-            self._set(_Gathered.apply(self, *self.shards()))
-        if self.next is not None:
+        if self.next is not None and is_first:
             self.next.gather()
         try:
-            with saved_tensors_hooks(self._pack, self._unpack):
+            hooks = saved_tensors_hooks(self._pack, self._unpack)
+            with self._replaced(), hooks, repeated_in(self._replaced):
                 yield
         finally:
             Unit._running -= 1
-            self._set(self.shards())
-            if self.reshards or not is_grad_enabled():
+            if is_first and (self.reshards or not is_grad_enabled()):
                 self.free()
+
+    @contextmanager
+    def _replaced(self) -> Iterator[None]:
+        """A block in which the module's attributes are the whole parameters."""
+        if self._owners:
+            self._set(_Gathered.apply(self, *self.shards()))
+        try:
+            yield
+        finally:
+            self._set(self.shards())
 
     def _forget_old(self) -> None:
         """Lets go of what an earlier forward gathered and nobody used: shards may have changed."""
