@@ -115,7 +115,9 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--json", action="store_true", help="print a list of objects, no table")
     parser.add_argument(
-        "--compile", action="store_true", help="jit: measure torch.compile too, a minute more"
+        "--compile",
+        action="store_true",
+        help="jit, models: torch.compile too",
     )
     options = parser.parse_args()
     chosen = {"compile"} if options.compile else set()

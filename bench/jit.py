@@ -58,9 +58,14 @@ def _scripted(torch: Any, source: str, name: str) -> Callable[..., Any]:
     return getattr(torch.jit.CompilationUnit(source), name)  # type: ignore[no-any-return]
 
 
-def _compiled(torch: Any, source: str, name: str) -> Callable[..., Any]:
+def needs_compiler() -> None:
+    """RuntimeError where torch.compile finds none."""
     if not any(map(shutil.which, ("g++", "clang++"))):
         raise RuntimeError("torch.compile: expected a C++ compiler, got none (g++, clang++)")
+
+
+def _compiled(torch: Any, source: str, name: str) -> Callable[..., Any]:
+    needs_compiler()
     return torch.compile(_eager(torch, source, name))  # type: ignore[no-any-return]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from bench.case import Group
 from bench.engines import ENGINES, frozen
-from bench.jit import warm
+from bench.jit import needs_compiler, warm
 from bench.mlp import training
 from bench.networks import INFERENCE, archive, input_of, networks
 
@@ -32,22 +32,38 @@ def _inference(torch: Any, run: Callable[[Any], Any], name: str) -> Callable[[],
     return infer
 
 
+def _module(torch: Any, name: str) -> Any:
+    """The network with the archive's weights, for inference."""
+    module = networks(torch)[name].make().eval()
+    module.load_state_dict(torch.jit.load(str(archive(name))).state_dict())
+    return module
+
+
 def _eager(name: str) -> Callable[[Any], dict[str, Any]]:
     """In the layout of memory that is faster for the library: rows of pixels, or channels last."""
 
     def setup(torch: Any) -> dict[str, Any]:
-        module = networks(torch)[name].make().eval()
-        module.load_state_dict(torch.jit.load(str(archive(name))).state_dict())
+        module = _module(torch, name)
         infer = _inference(torch, module, name)
         if len(networks(torch)[name].sizes) != 4:
             return {"infer": infer}
-        moved = networks(torch)[name].make().eval()
-        moved.load_state_dict(module.state_dict())
-        moved = moved.to(memory_format=torch.channels_last)
+        moved = _module(torch, name).to(memory_format=torch.channels_last)
         last = _inference(
             torch, lambda x: moved(x.contiguous(memory_format=torch.channels_last)), name
         )
         return {"infer": min(infer, last, key=lambda f: median(repeat(f, number=1, repeat=5)))}
+
+    return setup
+
+
+def _compiled(name: str) -> Callable[[Any], dict[str, Any]]:
+    """A frozen program of weft beside torch.compile."""
+
+    def setup(torch: Any) -> dict[str, Any]:
+        if torch.__name__ == "weft":
+            return _beside(name, "torch.jit, frozen")(torch)
+        needs_compiler()
+        return {"infer": _inference(torch, torch.compile(_module(torch, name)), name)}
 
     return setup
 
@@ -87,5 +103,8 @@ for _name in INFERENCE:
     group.add(f"{_name} | eager", "infer()", _eager(_name), SECONDS, middle=True)
     for _engine in ENGINES:
         group.add(f"{_name} | {_engine}", "infer()", _beside(_name, _engine), SECONDS, middle=True)
+    group.add(
+        f"{_name} | torch.compile", "infer()", _compiled(_name), SECONDS, "compile", middle=True
+    )
 for _name in ("ResNet-18, batch 8", "GPT, batch 8", "LSTM", "U-Net, batch 4"):
     group.add(f"{_name} | training", "step()", _training(_name), SECONDS, middle=True)

@@ -67,12 +67,16 @@ endif()
 set_source_files_properties(${WEFT_KERNEL_OBJECTS} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
 
 target_include_directories(weft PUBLIC "${WEFT_GENERATED}")
-target_link_libraries(weft PUBLIC weft_flags PRIVATE weft_openblas Threads::Threads)
+target_link_libraries(weft PUBLIC weft_flags PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
 set_target_properties(weft PROPERTIES
   LINKER_LANGUAGE CXX
   BUILD_RPATH "${WEFT_OPENBLAS_LIB}"
   INSTALL_RPATH "$ORIGIN/../../scipy_openblas32/lib")
 install(TARGETS weft LIBRARY DESTINATION weft/lib)
+if(WEFT_SANITIZE)
+  # The sanitizers' dlopen does not search the path of the library that calls it.
+  target_link_options(weft PRIVATE -Wl,--no-as-needed "${WEFT_OPENBLAS_LIB}/libscipy_openblas.so")
+endif()
 
 # A declared function that nobody defines is an error of the link, not of the first call. (Not when
 # layers are left out; the sanitizers' own symbols come from the program.)

@@ -1,5 +1,6 @@
 # weft_openblas: OpenBLAS from the scipy-openblas32 wheel. Its symbols start with "scipy_"
-# (scipy_cblas_sgemm), so it can live beside any other BLAS of the process.
+# (scipy_cblas_sgemm), so it can live beside any other BLAS of the process. Nothing links it:
+# csrc/ops/openblas.h loads it when it is needed.
 set(WEFT_OPENBLAS "" CACHE PATH
   "The folder scipy_openblas32 of an unpacked wheel, for a cross build; empty: that of the build's Python")
 if(WEFT_OPENBLAS)
@@ -11,7 +12,5 @@ else()
 endif()
 list(GET WEFT_OPENBLAS_PATHS 0 WEFT_OPENBLAS_INCLUDE)
 list(GET WEFT_OPENBLAS_PATHS 1 WEFT_OPENBLAS_LIB)
-add_library(weft_openblas SHARED IMPORTED)
-set_target_properties(weft_openblas PROPERTIES
-  IMPORTED_LOCATION "${WEFT_OPENBLAS_LIB}/libscipy_openblas.so"
-  INTERFACE_INCLUDE_DIRECTORIES "${WEFT_OPENBLAS_INCLUDE}")
+add_library(weft_openblas INTERFACE)
+target_include_directories(weft_openblas SYSTEM INTERFACE "${WEFT_OPENBLAS_INCLUDE}")

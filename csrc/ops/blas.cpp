@@ -10,6 +10,7 @@
 #include "core/thread_pool.h"
 #include "ops/blas_call.h"
 #include "ops/few_rows.h"
+#include "ops/openblas.h"
 #include "ops/scratch.h"
 #include "ops/small_gemm.h"
 #include "ops/tile.h"
@@ -17,12 +18,6 @@
 
 namespace weft::blas {
 namespace {
-
-// OpenBLAS must not start threads of its own: it is called from ours.
-const bool single_threaded = [] {
-  scipy_openblas_set_num_threads(1);
-  return true;
-}();
 
 template <class T>
 constexpr bool is_blas = !std::is_integral_v<T>;
@@ -61,17 +56,17 @@ void call_blas(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>& 
   const int ldc = static_cast<int>(c_row);
   const BlasCall call;
   if constexpr (std::is_same_v<T, float>) {
-    scipy_cblas_sgemm(CblasRowMajor, ta, tb, M, N, K, alpha, a.data, lda, b.data, ldb, beta, c,
-                      ldc);
+    WEFT_OPENBLAS(scipy_cblas_sgemm)
+    (CblasRowMajor, ta, tb, M, N, K, alpha, a.data, lda, b.data, ldb, beta, c, ldc);
   } else if constexpr (std::is_same_v<T, double>) {
-    scipy_cblas_dgemm(CblasRowMajor, ta, tb, M, N, K, alpha, a.data, lda, b.data, ldb, beta, c,
-                      ldc);
+    WEFT_OPENBLAS(scipy_cblas_dgemm)
+    (CblasRowMajor, ta, tb, M, N, K, alpha, a.data, lda, b.data, ldb, beta, c, ldc);
   } else if constexpr (std::is_same_v<T, std::complex<float>>) {
-    scipy_cblas_cgemm(CblasRowMajor, ta, tb, M, N, K, &alpha, a.data, lda, b.data, ldb, &beta, c,
-                      ldc);
+    WEFT_OPENBLAS(scipy_cblas_cgemm)
+    (CblasRowMajor, ta, tb, M, N, K, &alpha, a.data, lda, b.data, ldb, &beta, c, ldc);
   } else {
-    scipy_cblas_zgemm(CblasRowMajor, ta, tb, M, N, K, &alpha, a.data, lda, b.data, ldb, &beta, c,
-                      ldc);
+    WEFT_OPENBLAS(scipy_cblas_zgemm)
+    (CblasRowMajor, ta, tb, M, N, K, &alpha, a.data, lda, b.data, ldb, &beta, c, ldc);
   }
 }
 

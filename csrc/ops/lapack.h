@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ops/blas_call.h"
+#include "ops/openblas.h"
 
 namespace weft::lapack {
 
@@ -92,29 +93,29 @@ WEFT_LAPACK(z, he, std::complex<double>)
 #undef WEFT_LAPACK
 }
 
-// A routine that a fork waits for.
+// A routine that a fork waits for, found when it is called first.
 template <class F>
 struct Routine {
-  F* function;
+  F* (*find)();
   template <class... Args>
   void operator()(Args... args) const {
     const BlasCall call;
-    function(args...);
+    find()(args...);
   }
 };
 
 // getrf(T{})(...) and so on: the routine for elements of type T.
-#define WEFT_LAPACK(name, s, d, c, z)                              \
-  inline constexpr auto name = []<class T>(T) {                    \
-    if constexpr (std::is_same_v<T, float>) {                      \
-      return Routine{&scipy_##s##_};                               \
-    } else if constexpr (std::is_same_v<T, double>) {              \
-      return Routine{&scipy_##d##_};                               \
-    } else if constexpr (std::is_same_v<T, std::complex<float>>) { \
-      return Routine{&scipy_##c##_};                               \
-    } else {                                                       \
-      return Routine{&scipy_##z##_};                               \
-    }                                                              \
+#define WEFT_LAPACK(name, s, d, c, z)                                                     \
+  inline constexpr auto name = []<class T>(T) {                                           \
+    if constexpr (std::is_same_v<T, float>) {                                             \
+      return Routine<decltype(scipy_##s##_)>{[] { return WEFT_OPENBLAS(scipy_##s##_); }}; \
+    } else if constexpr (std::is_same_v<T, double>) {                                     \
+      return Routine<decltype(scipy_##d##_)>{[] { return WEFT_OPENBLAS(scipy_##d##_); }}; \
+    } else if constexpr (std::is_same_v<T, std::complex<float>>) {                        \
+      return Routine<decltype(scipy_##c##_)>{[] { return WEFT_OPENBLAS(scipy_##c##_); }}; \
+    } else {                                                                              \
+      return Routine<decltype(scipy_##z##_)>{[] { return WEFT_OPENBLAS(scipy_##z##_); }}; \
+    }                                                                                     \
   };
 WEFT_LAPACK(getrf, sgetrf, dgetrf, cgetrf, zgetrf)
 WEFT_LAPACK(getri, sgetri, dgetri, cgetri, zgetri)
