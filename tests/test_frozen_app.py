@@ -39,6 +39,7 @@ APPLICATION = """
         child.start()
         child.join()
         print(child.exitcode, shared.tolist())
+        print(torch.linalg.cholesky(torch.eye(2) * 4).tolist())  # by OpenBLAS
 
     if __name__ == "__main__":
         multiprocessing.freeze_support()
@@ -65,7 +66,7 @@ KERNELS = """
     def add_one(x):
         x += 1
 """
-PRINTS = "8 [3.0, 3.0]\n[2, 4]\n[1, 1, 12]\n0 [2.0, 2.0, 2.0, 2.0]\n"
+PRINTS = "8 [3.0, 3.0]\n[2, 4]\n[1, 1, 12]\n0 [2.0, 2.0, 2.0, 2.0]\n[[2.0, 0.0], [0.0, 2.0]]\n"
 NOT_NEEDED = ("torch", "llvmlite", "scipy", "sklearn", "matplotlib", "pytest")
 
 

@@ -9,9 +9,15 @@ the .spec file leaves the application's sources out.
 from pathlib import Path
 
 from PyInstaller.log import getLogger
-from PyInstaller.utils.hooks import collect_data_files, collect_submodules, get_hook_config
+from PyInstaller.utils.hooks import (
+    collect_data_files,
+    collect_dynamic_libs,
+    collect_submodules,
+    get_hook_config,
+)
 
 hiddenimports = collect_submodules("weft", filter=lambda name: name != "weft._freezing")
+binaries = collect_dynamic_libs("scipy_openblas32", destdir=".")  # loaded at its first use
 datas = collect_data_files("weft", includes=["compat/names.txt"])
 module_collection_mode = "pyz+py"
 
