@@ -52,6 +52,33 @@ CALLS: dict[str, Callable[[Any, Make], Any]] = {
     "bce_with_logits": lambda lib, m: lib.nn.functional.binary_cross_entropy_with_logits(
         m(2), m(2)
     ),
+    "smooth_l1_loss": lambda lib, m: lib.nn.functional.smooth_l1_loss(m(2), m(2)),
+    "huber_loss": lambda lib, m: lib.nn.functional.huber_loss(m(2), target=m(2)),
+    "kl_div": lambda lib, m: lib.nn.functional.kl_div(m(2), m(2), reduction="sum"),
+    "poisson_nll_loss": lambda lib, m: lib.nn.functional.poisson_nll_loss(m(2), m(2)),
+    "soft_margin_loss": lambda lib, m: lib.nn.functional.soft_margin_loss(m(2), m(2)),
+    "hinge_embedding_loss": lambda lib, m: lib.nn.functional.hinge_embedding_loss(m(2), m(2)),
+    "margin_ranking_loss": lambda lib, m: lib.nn.functional.margin_ranking_loss(m(2), m(2), m(2)),
+    "cosine_embedding_loss": lambda lib, m: lib.nn.functional.cosine_embedding_loss(
+        m(2, 2), m(2, 2), lib.ones(2)
+    ),
+    "triplet_margin_loss": lambda lib, m: lib.nn.TripletMarginLoss()(m(2, 2), m(2, 2), m(2, 2)),
+    "multi_margin_loss": lambda lib, m: lib.nn.MultiMarginLoss()(m(2, 2), lib.tensor([0, 1])),
+    "ctc_loss": lambda lib, m: lib.nn.functional.ctc_loss(
+        m(3, 1, 2).log(), lib.tensor([[1]]), lib.tensor([3]), lib.tensor([1])
+    ),
+    "grid_sample": lambda lib, m: lib.nn.functional.grid_sample(
+        m(1, 1, 2, 2), m(1, 2, 2, 2), align_corners=False
+    ),
+    "adaptive_avg_pool3d": lambda lib, m: lib.nn.functional.adaptive_avg_pool3d(m(1, 2, 2, 2), 1),
+    "prelu": lambda lib, m: lib.nn.functional.prelu(m(2), m(1)),
+    "conv_transpose3d": lambda lib, m: lib.nn.functional.conv_transpose3d(
+        m(1, 1, 2, 2, 2), m(1, 1, 2, 2, 2), m(1)
+    ),
+    "vecdot": lambda lib, m: lib.linalg.vecdot(m(2), m(2)),
+    "svdvals of a product": lambda lib, m: lib.linalg.svdvals(m(2, 2) @ m(2, 2)),
+    "qr of a product": lambda lib, m: lib.linalg.qr(m(2, 2) @ m(2, 2))[1].abs(),
+    "solve with a product": lambda lib, m: lib.linalg.solve(lib.eye(2), m(2, 2) @ m(2, 2)),
     "prod": lambda lib, m: m(2).prod(),
     "prod of a dim": lambda lib, m: m(2, 2).prod(0),
     "trace": lambda lib, m: m(2, 2).trace(),

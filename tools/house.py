@@ -101,11 +101,11 @@ PURPOSES = (
     Purpose(
         "operator table, kernel language, generators",
         12_500,
-        14_660,
+        14_665,
         "src/weft/_ops/* src/weft/_kernels/* tools/gen/* tools/gen.py tools/build_kernels.py",
     ),
     Purpose("tile driver", 3_700, 3_700, "csrc/ops/tile_* csrc/ops/tile.* csrc/ops/programs.h"),
-    Purpose("hand-written kernels", 10_000, 16_095, "csrc/ops/*"),
+    Purpose("hand-written kernels", 10_000, 16_100, "csrc/ops/*"),
     Purpose(
         "shared memory, processes, data loading",
         6_000,
@@ -189,7 +189,7 @@ PURPOSES = (
     ),
     Purpose("functions of torch in Python", 2_400, 2_410, "src/weft/_functions/*"),
     Purpose("networks as operators: torch.lstm", 800, 800, "src/weft/nn/_operators/*"),
-    Purpose("layers, optimizers, files, small packages", 15_000, 23_975, "src/weft/*"),
+    Purpose("layers, optimizers, files, small packages", 15_000, 24_070, "src/weft/*"),
 )
 """In the order in which they take files."""
 

@@ -30,13 +30,21 @@ Tensor channel_sum(const Tensor& tensor) {
   return ops::sum(tensor, IntList(other_dims(tensor.dim())), true, std::nullopt);
 }
 
+// Nothing to normalise, and no statistics; as in PyTorch even without channels. Weight and bias
+// take part, for their gradients are zeros.
+Tensor batch_norm_of_nothing(const Tensor& input, const Tensor& weight, const Tensor& bias) {
+  Tensor out = ops::clone(input);
+  if (weight.defined() && weight.numel() > 0) out = ops::mul(out, ops::select(weight, 0, 0));
+  if (bias.defined() && bias.numel() > 0) out = ops::add(out, ops::select(bias, 0, 0), Scalar(1));
+  return out;
+}
+
 }  // namespace
 
 Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
                   const Tensor& running_mean, const Tensor& running_var, bool training,
                   double momentum, double eps, bool) {
-  // Nothing to normalise, and no statistics; as in PyTorch even without channels.
-  if (input.numel() == 0) return ops::clone(input);
+  if (input.numel() == 0) return batch_norm_of_nothing(input, weight, bias);
   WEFT_CHECK(input.dim() >= 2, "batch_norm: expected an input of shape (N, C, ...), got ",
              AsTuple{input.sizes()});
   if (training) {

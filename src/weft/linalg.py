@@ -24,6 +24,7 @@ from weft._functions.matrices import tensorsolve as tensorsolve
 from weft._functions.matrices import vander as vander
 from weft._functions.out import casting_takes_out, takes_out
 from weft._runtime.data_dependent import data_dependent
+from weft._runtime.precision import lower_precision as _lower_precision
 from weft._runtime.torch_function import declare as _declare
 from weft._tensor.aliases import numpy_names
 from weft._tensor.limits import finfo as _finfo
@@ -72,6 +73,7 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
 
 @numpy_names
 @takes_out
+@_lower_precision
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """Products summed along `dim`, x conjugated.
 

@@ -125,6 +125,7 @@ op(
     variants="",
     out="eigvals",
     shape="each(self[:-1], self)",
+    tags=("autocast_float32",),
 )
 backward_op(
     "_eigh_backward(Tensor grad_values, Tensor grad_vectors, Tensor values, Tensor vectors)"
@@ -138,6 +139,7 @@ op(
     compose="linalg_eigh(self, UPLO)[0]",
     variants="",
     out="out",
+    tags=("autocast_float32",),
 )
 
 
@@ -171,6 +173,7 @@ op(
     'linalg_qr(Tensor A, str mode="reduced") -> (Tensor Q, Tensor R)',
     doc="Q with orthonormal columns and an upper triangle R, A = Q @ R.",
     native="linalg_qr",
+    tags=("autocast_float32",),
     grad={"A": "_qr_backward(grads[0], grads[1], result0, result1)"},
     variants="",
     out="out",
@@ -253,6 +256,7 @@ op(
     shape="each([*A[:-1], A[-2] if full_matrices else smaller(*A[-2:])], "
     "[*A[:-2], smaller(*A[-2:])], "
     "[*A[:-2], A[-1] if full_matrices else smaller(*A[-2:]), A[-1]])",
+    tags=("autocast_float32",),
 )
 backward_op(
     "_svd_backward(Tensor grad_u, Tensor grad_s, Tensor grad_v, Tensor u, Tensor s, Tensor vh)"
@@ -266,6 +270,7 @@ op(
     compose="linalg_svd(A, False)[1]",
     variants="",
     out="out",
+    tags=("autocast_float32",),
 )
 op(
     "svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",

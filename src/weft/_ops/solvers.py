@@ -69,6 +69,7 @@ op(
     out="out",
     shape="A[:-2]",
     result="A",
+    tags=("autocast_float32",),
 )
 backward_op(
     "_det_backward(Tensor grad, Tensor A, Tensor result) -> Tensor",
@@ -84,6 +85,7 @@ op(
     variants="",
     out="out",
     shape="A[:-2]",
+    tags=("autocast_float32",),
 )
 backward_op(
     "_slogdet_backward(Tensor grad_sign, Tensor grad_size, Tensor A, Tensor sign) -> Tensor",
@@ -125,6 +127,7 @@ op(
     compose=_solve,
     variants="",
     out="out",
+    tags=("autocast_float32",),
 )
 backward_op(
     "_solve_triangular(Tensor A, Tensor B, bool upper, bool unitriangular) -> Tensor",
@@ -168,4 +171,5 @@ op(
     compose=_solve_triangular,
     variants="",
     out="out",
+    tags=("autocast_float32",),
 )

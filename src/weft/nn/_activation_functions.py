@@ -6,6 +6,7 @@ from weft import _C
 from weft._C import Tensor
 from weft._functions.out import takes_out
 from weft._runtime.data_dependent import data_dependent
+from weft._runtime.precision import lower_precision as _lower_precision
 from weft._runtime.torch_function import declare as _declare
 
 _nn = _C._nn
@@ -249,6 +250,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
 
 
 @data_dependent
+@_lower_precision
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """input where positive, otherwise weight * input; one weight, or one a channel.
 

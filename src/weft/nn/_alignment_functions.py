@@ -8,11 +8,13 @@ from typing import Any
 from weft import _C
 from weft._C import Tensor
 from weft._runtime.data_dependent import data_dependent
+from weft._runtime.precision import full_precision as _full_precision
 from weft._runtime.torch_function import declare as _declare
 from weft.nn._loss_functions import _reduced
 
 
 @data_dependent
+@_full_precision
 def ctc_loss(
     log_probs: Tensor,
     targets: Tensor,

@@ -7,6 +7,7 @@ from typing import Any
 from weft import _C
 from weft._C import Tensor
 from weft._runtime.data_dependent import data_dependent
+from weft._runtime.precision import full_precision as _full_precision
 from weft._runtime.torch_function import declare as _declare
 from weft.nn._pooling_functions import _times
 
@@ -89,6 +90,7 @@ def _windows(samples: Tensor, sizes: list[int], kernel: list[int], out: list[int
 
 
 @data_dependent
+@_full_precision
 def fractional_max_pool2d_with_indices(
     input: Tensor,
     kernel_size: Any,
@@ -106,6 +108,7 @@ def fractional_max_pool2d_with_indices(
     return _pooled(2, input, kernel_size, output_size, output_ratio, _random_samples)
 
 
+@_full_precision
 def fractional_max_pool2d(
     input: Tensor,
     kernel_size: Any,
@@ -134,6 +137,7 @@ def fractional_max_pool2d(
 
 
 @data_dependent
+@_full_precision
 def fractional_max_pool3d_with_indices(
     input: Tensor,
     kernel_size: Any,
@@ -151,6 +155,7 @@ def fractional_max_pool3d_with_indices(
     return _pooled(3, input, kernel_size, output_size, output_ratio, _random_samples)
 
 
+@_full_precision
 def fractional_max_pool3d(
     input: Tensor,
     kernel_size: Any,

@@ -9,6 +9,7 @@ from weft import _C
 from weft._C import Tensor
 from weft._functions.shapes import broadcast_shapes
 from weft._runtime.data_dependent import data_dependent
+from weft._runtime.precision import full_precision as _full_precision
 from weft._runtime.program_state import is_scripting, is_tracing
 from weft._runtime.torch_function import declare as _declare
 from weft._tensor.aliases import numpy_names
@@ -278,6 +279,7 @@ class _CrossEntropyOfChances(Function):
         return grad * slope, for_target
 
 
+@_full_precision
 def binary_cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -309,6 +311,7 @@ def binary_cross_entropy(
     return _reduced("binary_cross_entropy", loss if weight is None else loss * weight, reduction)
 
 
+@_full_precision
 def smooth_l1_loss(
     input: Tensor,
     target: Tensor,
@@ -338,6 +341,7 @@ def smooth_l1_loss(
     return _reduced("smooth_l1_loss", distance, reduction)
 
 
+@_full_precision
 def huber_loss(
     input: Tensor,
     target: Tensor,
@@ -367,6 +371,7 @@ def huber_loss(
     return _reduced("huber_loss", loss if weight is None else loss * weight, reduction)
 
 
+@_full_precision
 def kl_div(
     input: Tensor,
     target: Tensor,

@@ -9,6 +9,7 @@ from typing import Any
 from weft import _C
 from weft._C import Tensor
 from weft._functions.matrices import einsum
+from weft._runtime.precision import full_precision as _full_precision
 from weft._runtime.torch_function import declare as _declare
 from weft.nn._activation_functions import logsigmoid
 from weft.nn._loss_functions import _check_reduction, _reduced
@@ -25,6 +26,7 @@ def _same_shape(function: str, target: Tensor, input: Tensor) -> None:
         )
 
 
+@_full_precision
 def margin_ranking_loss(
     input1: Tensor,
     input2: Tensor,
@@ -55,6 +57,7 @@ def margin_ranking_loss(
     return _reduced("margin_ranking_loss", loss, reduction)
 
 
+@_full_precision
 def hinge_embedding_loss(
     input: Tensor,
     target: Tensor,
@@ -78,6 +81,7 @@ def hinge_embedding_loss(
     return _reduced("hinge_embedding_loss", apart + near, reduction)
 
 
+@_full_precision
 def soft_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -97,6 +101,7 @@ def soft_margin_loss(
     return _reduced("soft_margin_loss", (-target * input).exp().log1p(), reduction)
 
 
+@_full_precision
 def cosine_embedding_loss(
     input1: Tensor,
     input2: Tensor,
@@ -161,6 +166,7 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     return _C._aten.linalg_vector_norm(input[first] - input[second], p, [1])
 
 
+@_full_precision
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -240,6 +246,7 @@ def _triplet(
 # ---- classes ----
 
 
+@_full_precision
 def multi_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -287,6 +294,7 @@ def multi_margin_loss(
     return _reduced("multi_margin_loss", loss.squeeze(0) if single else loss, reduction)
 
 
+@_full_precision
 def multilabel_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -352,6 +360,7 @@ def multilabel_soft_margin_loss(
     return _reduced("multilabel_soft_margin_loss", loss.mean(-1), reduction)
 
 
+@_full_precision
 def poisson_nll_loss(
     input: Tensor,
     target: Tensor,

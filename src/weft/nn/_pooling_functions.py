@@ -10,6 +10,7 @@ from weft import _C
 from weft._C import Tensor
 from weft._functions.out import takes_out
 from weft._runtime.data_dependent import data_dependent
+from weft._runtime.precision import full_precision as _full_precision
 from weft._runtime.torch_function import declare as _declare
 
 _nn = _C._nn
@@ -330,6 +331,7 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
     return _nn.adaptive_avg_pool2d(input.unsqueeze(-2), (1, size)).squeeze(-2)
 
 
+@_full_precision
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
     """Means over windows of [n, c, d, h, w] so that the result is [n, c, *output_size].
 
@@ -431,6 +433,7 @@ def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = 
 
 
 @data_dependent
+@_full_precision
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """Maxima over windows of [n, c, d, h, w] so that the result is [n, c, *output_size].
 

@@ -10,6 +10,7 @@ from weft import _C
 from weft._C import Tensor
 from weft._functions.shapes import meshgrid
 from weft._runtime.data_dependent import data_dependent
+from weft._runtime.precision import full_precision as _full_precision
 from weft._runtime.torch_function import declare as _declare
 from weft.nn._pooling_functions import adaptive_avg_pool1d, adaptive_avg_pool3d
 
@@ -328,6 +329,7 @@ def _unit_places(count: int, align: bool, like: Tensor) -> Tensor:
     return places if align else places * ((count - 1) / count)
 
 
+@_full_precision
 def grid_sample(
     input: Tensor,
     grid: Tensor,

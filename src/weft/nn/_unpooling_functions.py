@@ -7,6 +7,7 @@ from typing import Any
 from weft import _C
 from weft._C import Tensor
 from weft._runtime.data_dependent import data_dependent
+from weft._runtime.precision import full_precision as _full_precision
 from weft._runtime.torch_function import declare as _declare
 from weft.nn._pooling_functions import _check_dims, _stride, _times
 
@@ -46,6 +47,7 @@ def _unpool(
 
 
 @data_dependent
+@_full_precision
 def max_unpool1d(
     input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
     output_size: Any = None,
@@ -64,6 +66,7 @@ def max_unpool1d(
 
 
 @data_dependent
+@_full_precision
 def max_unpool2d(
     input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
     output_size: Any = None,
@@ -80,6 +83,7 @@ def max_unpool2d(
 
 
 @data_dependent
+@_full_precision
 def max_unpool3d(
     input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
     output_size: Any = None,

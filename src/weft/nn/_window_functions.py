@@ -8,6 +8,7 @@ from typing import Any
 from weft import _C
 from weft._C import Tensor
 from weft._runtime.data_dependent import data_dependent
+from weft._runtime.precision import lower_precision as _lower_precision
 from weft._runtime.torch_function import declare as _declare
 from weft.nn._pooling_functions import _check_dims, _times
 
@@ -112,6 +113,7 @@ def fold(
 # ---- convolutions ----
 
 
+@_lower_precision
 def conv3d(
     input: Tensor,
     weight: Tensor,
@@ -159,10 +161,11 @@ def conv3d(
         )
     n, c, _, h, w = x.shape
     x = _C.constant_pad_nd(x, [0, 0, 0, 0, room[0], room[0]])
-    x = x.index_select(2, places.reshape(-1)).reshape(n, c, kd, -1, h, w)
-    x = x.permute(0, 3, 1, 2, 4, 5).reshape(-1, c * kd, h, w)
+    depth = places.size(1)
+    x = x.index_select(2, places.reshape(-1)).reshape(n, c, kd, depth, h, w)
+    x = x.permute(0, 3, 1, 2, 4, 5).reshape(n * depth, c * kd, h, w)
     y = _conv2d(x, weight.flatten(1, 2), bias, strides[1:], room[1:], apart[1:], groups)
-    y = y.reshape(n, -1, *y.shape[1:]).transpose(1, 2)
+    y = y.reshape(n, depth, *y.shape[1:]).transpose(1, 2)
     return y if input.dim() == 5 else y.squeeze(0)
 
 
@@ -188,6 +191,7 @@ def _same_padding(
     return _C.constant_pad_nd(x, extra), [t // 2 for t in total]
 
 
+@_lower_precision
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
     """conv1d with time first: input [t, b, c], weight [k, c, o] and bias [o] give [t', b, o].
 
@@ -240,6 +244,7 @@ def conv_transpose1d(
     return y.squeeze(-2)
 
 
+@_lower_precision
 def conv_transpose3d(
     input: Tensor,
     weight: Tensor,
@@ -285,7 +290,7 @@ def conv_transpose3d(
         planes, weight.flatten(1, 2), None, strides[1:], room[1:], extra[1:], groups, apart[1:]
     )
     # [n d, o kd, h, w]: each slice adds to kd slices of the result.
-    y = y.reshape(n, depth, -1, kd, *y.shape[-2:]).permute(0, 2, 3, 1, 4, 5).flatten(2, 3)
+    y = y.reshape(n, depth, channels, kd, *y.shape[-2:]).permute(0, 2, 3, 1, 4, 5).flatten(2, 3)
     size = (depth - 1) * strides[0] - 2 * room[0] + apart[0] * (kd - 1) + extra[0] + 1
     places = (_C.arange(kd) * apart[0]).unsqueeze(1) + _C.arange(depth) * strides[0]
     whole = y.new_zeros([n, y.size(1), size + 2 * room[0], *y.shape[-2:]])
