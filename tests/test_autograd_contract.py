@@ -50,6 +50,25 @@ def agree(run: Callable[[Any], Any]) -> Any:
     return mine
 
 
+def multiplied(t: Any, seen: list[Any]) -> Any:
+    """A product as a Function, which notes what it gets back of what it saved."""
+
+    class Multiplied(t.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            result = x * y
+            ctx.save_for_backward(x, y, result)
+            return result
+
+        @staticmethod
+        def backward(ctx, grad):
+            seen.extend((x.requires_grad, x.is_leaf) for x in ctx.saved_tensors)
+            x, y, _ = ctx.saved_tensors
+            return grad * y, grad * x
+
+    return Multiplied
+
+
 class TestInferenceMode:
     def test_results_carry_the_flag(self):
         def run(t):
@@ -414,6 +433,44 @@ class TestSavedTensorHooks:
             return a.grad
 
         agree(run)
+
+    @pytest.mark.parametrize("create_graph", [False, True])
+    @pytest.mark.parametrize(
+        "unpack",
+        [
+            lambda x, w: x,
+            lambda x, w: x.clone(),
+            lambda x, w: x.detach(),
+            lambda x, w: x.detach().requires_grad_(),
+            lambda x, w: x.detach() * w,
+        ],
+    )
+    def test_history_of_what_is_unpacked(self, unpack, create_graph):
+        """It is that of the tensor that was saved, not what the hook gave."""
+
+        def run(t):
+            seen = []
+            w = t.ones(2, requires_grad=True)
+            a = t.tensor([1.0, 2.0], dtype=t.float64, requires_grad=True)
+            b = t.tensor([3.0, 4.0], dtype=t.float64)
+            with t.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: unpack(x, w)):
+                y = multiplied(t, seen).apply(a, b)
+                z = multiplied(t, seen).apply(a * 2, y) * a
+            (g,) = t.autograd.grad(z.sum(), a, create_graph=create_graph)
+            more = t.autograd.grad(g.sum(), [a, w], allow_unused=True) if create_graph else []
+            return [seen, g, list(more)]
+
+        agree(run)
+
+    def test_reentrant_checkpoint_inside(self):
+        def run(t):
+            a = t.tensor([1.0, 2.0], requires_grad=True)
+            with t.autograd.graph.save_on_cpu():
+                y = t.utils.checkpoint.checkpoint(t.exp, a * 2, use_reentrant=True)
+            y.sum().backward()
+            return [round(v, 3) for v in a.grad.tolist()]
+
+        assert agree(run) == [14.778, 109.196]
 
     def test_errors(self):
         def raising(x):

@@ -34,7 +34,10 @@ class FunctionCtx:
 
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
-        """What save_for_backward kept. RuntimeError when it was changed in place or freed."""
+        """What save_for_backward kept. RuntimeError when it was changed in place or freed.
+
+        Each requires grad where it did when it was saved, in a backward that records nothing too.
+        """
         if self._link is None:
             return self._to_save
         return self._link.saved_tensors()

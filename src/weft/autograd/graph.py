@@ -34,6 +34,15 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     return GradientEdge(*_autograd.gradient_edge(tensor))
 
 
+def _without_history(unpack_hook: Callable[[Any], Tensor]) -> Callable[[Any], Tensor]:
+    def unpack(packed: Any) -> Tensor:
+        tensor = unpack_hook(packed)
+        recorded = isinstance(tensor, Tensor) and tensor.requires_grad
+        return tensor.detach() if recorded else tensor
+
+    return unpack
+
+
 class saved_tensors_hooks:
     """Inside the `with` block, what a graph saves goes through a pair of functions.
 
@@ -41,7 +50,8 @@ class saved_tensors_hooks:
     it returns is kept instead. `unpack_hook(packed)` must give a tensor of the same contents, when
     backward asks for it. It may not change its argument in place. Blocks nest: the innermost pair
     counts. Changes in place after packing are not noticed. What is packed has no history (PyTorch
-    hands over the tensor itself): keeping it makes no cycle.
+    hands over the tensor itself): keeping it makes no cycle. What is unpacked gets the history of
+    the tensor that was saved, whatever history the hook gave it.
     """
 
     def __init__(
@@ -51,7 +61,7 @@ class saved_tensors_hooks:
         self.unpack_hook = unpack_hook
 
     def __enter__(self) -> None:
-        _autograd.push_saved_hooks(self.pack_hook, self.unpack_hook)
+        _autograd.push_saved_hooks(self.pack_hook, _without_history(self.unpack_hook))
 
     def __exit__(self, *exception: object) -> None:
         _autograd.pop_saved_hooks()
