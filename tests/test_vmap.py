@@ -259,6 +259,14 @@ def batched_vectors(lib: Any) -> Any:
     return inside, lib.autograd.grad(y, x, vectors, is_grads_batched=True)[0]
 
 
+def chances(lib: Any, *sizes: int) -> Any:
+    return data(lib, *sizes).sigmoid()
+
+
+def entropy(lib: Any) -> Any:
+    return lib.nn.functional.binary_cross_entropy
+
+
 Program = Callable[[Any], Any]
 PROGRAMS: dict[str, Program] = {
     "in_dims": lambda t: t.vmap(lambda x, y: x * y, (1, 0))(data(t, 3, 4), data(t, 4, 3)),
@@ -326,6 +334,27 @@ PROGRAMS: dict[str, Program] = {
     "ensemble": ensemble,
     "meta_gradient": meta_gradient,
     "batched_vectors": batched_vectors,
+    "cross_entropy_of_chances": lambda t: t.vmap(entropy(t), (0, None))(chances(t, 2, 3), chances(t, 3)),
+    "cross_entropy_of_chances_weighted": lambda t: t.vmap(
+        lambda x, y: t.nn.functional.binary_cross_entropy(x, y, y * 2, reduction="sum"), (None, 0)
+    )(chances(t, 3), chances(t, 2, 3)),
+    "cross_entropy_of_chances_nested": lambda t: t.vmap(
+        t.vmap(entropy(t), (0, None)), (0, None)
+    )(chances(t, 2, 2, 3), chances(t, 3)),
+    "cross_entropy_of_chances_gradient": lambda t: t.vmap(t.func.grad(entropy(t)))(
+        t.tensor([[0.0, 1.0], [0.25, 0.5]]), t.tensor([[0.0, 0.5], [1.0, 0.5]])
+    ),
+    "cross_entropy_of_chances_hessian": lambda t: t.vmap(
+        t.func.hessian(lambda x: entropy(t)(x.sigmoid(), x.detach().sigmoid()))
+    )(data(t, 2, 3)),
+    "matrix_exp": lambda t: t.vmap(t.linalg.matrix_exp)(data(t, 3, 2, 2) * t.tensor([[[9.0]], [[1]], [[0]]])),
+    "matrix_exp_gradient": lambda t: t.vmap(t.func.grad(lambda x: t.matrix_exp(x).sin().sum()))(
+        data(t, 3, 2, 2)
+    ),
+    "matrix_exp_jacobian": lambda t: t.func.jacrev(t.vmap(t.vmap(t.matrix_exp)))(data(t, 2, 1, 2, 2)),
+    "least_squares": lambda t: t.vmap(lambda a, b: t.linalg.lstsq(a, b).solution)(
+        data(t, 2, 4, 2), data(t, 2, 4, 1)
+    ),
 }  # fmt: skip
 
 
@@ -500,6 +529,10 @@ REFUSALS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         lambda: weft.vmap(lambda x: x, in_dims=None)(X),
         ValueError, "vmap: expected in_dims as an int or a tuple, got NoneType",
     ),
+    "chances": (
+        lambda: weft.vmap(entropy(weft))(weft.tensor([[0.5], [2.0]]), weft.zeros(2, 1)),
+        RuntimeError, r"binary_cross_entropy: expected input in \[0, 1\], got values outside",
+    ),
     "in_dims_structure": (
         lambda: weft.vmap(lambda x, y: x, in_dims=(0,))(X, X),
         ValueError, "vmap: expected in_dims in the structure of the arguments",
@@ -529,6 +562,14 @@ REFUSALS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         ValueError, "vmap: expected chunk_size above 0 or None, got 0",
     ),
 }  # fmt: skip
+
+
+def test_quantiles_of_samples() -> None:
+    """Each sample has its own q, checked for all of them at once."""
+    x, q = data(weft, 2, 5), weft.tensor([0.25, 0.75], dtype=weft.float64)
+    assert_close(weft.vmap(weft.quantile)(x, q), stacked(list(map(weft.quantile, x, q))))
+    with pytest.raises(RuntimeError, match=r"quantile: expected q in \[0, 1\]"):
+        weft.vmap(weft.quantile)(x, q * 2)
 
 
 @pytest.mark.parametrize("name", REFUSALS)

@@ -25,6 +25,7 @@ from weft._functions.matrices import vander as vander
 from weft._functions.out import casting_takes_out, takes_out
 from weft._runtime.data_dependent import data_dependent
 from weft._runtime.precision import lower_precision as _lower_precision
+from weft._runtime.samples import whole as _whole
 from weft._runtime.torch_function import declare as _declare
 from weft._tensor.aliases import numpy_names
 from weft._tensor.limits import finfo as _finfo
@@ -388,7 +389,7 @@ def lstsq(
     with _no_grad():
         values = svdvals(input)
         rank = _nonzero_values(input, values, None, rcond).sum(-1)
-    full = driver == "gels" or bool((rank == input.size(-1)).all())
+    full = driver == "gels" or bool(_whole(rank == input.size(-1)).all())
     residuals = solution.abs().reshape(-1)[:0]
     if driver != "gelsy" and input.size(-2) > input.size(-1) and full:
         residuals = (input @ solution - right).abs().square().sum(-2)

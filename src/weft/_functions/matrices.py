@@ -11,6 +11,7 @@ from weft._C import Tensor
 from weft._functions.out import casting_takes_out
 from weft._functions.shapes import listed
 from weft._runtime.data_dependent import data_dependent
+from weft._runtime.samples import whole
 from weft._runtime.torch_function import declare as _declare
 
 _aten = _C._aten
@@ -49,7 +50,7 @@ def matrix_exp(input: Tensor) -> Tensor:
     halvings = (norms / _PADE_NORM).log2().ceil().nan_to_num(0, 0, 0).clamp(0, 1100)
     scaled = input * (0.5**halvings).to(input.dtype)[..., None, None]
     result = _pade_exp(scaled)
-    for done in range(int(halvings.max().item())):
+    for done in range(int(whole(halvings).max().item())):
         squared = result @ result
         result = _C.where((halvings > done)[..., None, None], squared, result)
     return result

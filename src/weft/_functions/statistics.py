@@ -8,6 +8,7 @@ from weft import _C
 from weft._C import Tensor
 from weft._functions import elements
 from weft._functions.out import takes_out
+from weft._runtime.samples import whole
 from weft._runtime.torch_function import declare as _declare
 from weft._tensor.aliases import numpy_names
 
@@ -35,7 +36,7 @@ def _quantile(values: Tensor, q: Any, dim: Any, keepdim: bool, how: str, skip_na
     points = q if isinstance(q, Tensor) else _C.tensor(float(q), dtype=values.dtype)
     _check_quantile(values, points, how)
     flat = points.reshape(-1)
-    if flat.numel() and not bool(((flat >= 0) & (flat <= 1)).all()):
+    if flat.numel() and not bool(whole((flat >= 0) & (flat <= 1)).all()):
         raise RuntimeError(f"quantile: expected q in [0, 1], got {q}")
     kept = [1] * values.dim() if dim is None else list(values.shape)
     if dim is not None and kept:

@@ -13,6 +13,7 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
+from weft._runtime.samples import whole
 
 
 @contextmanager
@@ -23,13 +24,6 @@ def seen_by(level: Any) -> Iterator[None]:
         yield
     finally:
         _C._set_recorder(before)
-
-
-def whole(tensor: Tensor) -> Tensor:
-    """The tensor of all samples of all levels: the one that has elements and a history."""
-    while (batch := getattr(tensor, "_batch", None)) is not None:
-        tensor = batch[1]
-    return tensor
 
 
 def has_history(tensor: Tensor) -> bool:

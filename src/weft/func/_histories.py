@@ -12,10 +12,11 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
+from weft._runtime.samples import whole
 from weft.autograd._run import grad
 from weft.autograd.function import Function
 from weft.autograd.grad_mode import enable_grad, is_grad_enabled
-from weft.func._batched import has_history, like, seen_by, spread, whole
+from weft.func._batched import has_history, like, seen_by, spread
 from weft.utils._pytree import tree_map
 
 

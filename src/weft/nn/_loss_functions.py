@@ -11,6 +11,7 @@ from weft._functions.shapes import broadcast_shapes
 from weft._runtime.data_dependent import data_dependent
 from weft._runtime.precision import full_precision as _full_precision
 from weft._runtime.program_state import is_scripting, is_tracing
+from weft._runtime.samples import whole
 from weft._runtime.torch_function import declare as _declare
 from weft._tensor.aliases import numpy_names
 from weft.autograd import Function
@@ -263,6 +264,8 @@ def binary_cross_entropy_with_logits(
 class _CrossEntropyOfChances(Function):
     """-(target log p + (1 - target) log(1 - p)), logarithms cut at -100, gradients kept finite."""
 
+    _on_elements = True
+
     @staticmethod
     def forward(ctx: Any, input: Tensor, target: Tensor) -> Tensor:
         ctx.save_for_backward(input, target)
@@ -305,7 +308,7 @@ def binary_cross_entropy(
             f"binary_cross_entropy: expected a target of shape {input.shape}, got {target.shape}"
         )
     inside = (input.detach() >= 0).logical_and(input.detach() <= 1)
-    if not inside.all():
+    if not whole(inside).all():
         raise RuntimeError("binary_cross_entropy: expected input in [0, 1], got values outside")
     loss = _CrossEntropyOfChances.apply(input, target)
     return _reduced("binary_cross_entropy", loss if weight is None else loss * weight, reduction)
