@@ -151,6 +151,25 @@ def test_gradients_clipped_by_a_norm_that_is_known(lib: Any) -> None:
     np.testing.assert_allclose(p.grad.numpy(), [1.5, 2.0], rtol=1e-5)
 
 
+@both
+@pytest.mark.parametrize("foreach", [None, False])
+@pytest.mark.parametrize("shapes", [[(0, 3), (2,)], [(2,), (0,)], [(0,)]])
+@pytest.mark.parametrize("order", ["inf", -1.0, float("-inf"), 0.0, 0.5, 1.0, 2])
+def test_norms_of_gradients_without_elements(
+    lib: Any, order: Any, shapes: list[tuple[int, ...]], foreach: bool | None
+) -> None:
+    parameters = [lib.ones(shape, requires_grad=True) for shape in shapes]
+    for each in parameters:
+        each.grad = lib.full(each.shape, 3.0)
+    if order == "inf" or order < 0:  # no element has such a norm
+        with pytest.raises(RuntimeError):
+            lib.nn.utils.clip_grad_norm_(parameters, 1.0, order, foreach=foreach)
+        return
+    total = lib.nn.utils.clip_grad_norm_(parameters, 1.0, order, foreach=foreach)
+    of_two = {0.0: 1, 0.5: 12, 1.0: 6, 2: 18**0.5}[order]  # order 0 counts norms that are not 0
+    np.testing.assert_allclose(total, of_two if (2,) in shapes else 0, rtol=1e-5)
+
+
 def test_skipped_initialisation_draws_nothing() -> None:
     weft.manual_seed(0)
     state = weft.get_rng_state()

@@ -23,7 +23,7 @@ def get_total_norm(
     """The norm of all elements of `tensors` taken together, as a 0-d tensor.
 
     `foreach` is accepted and has no effect. Raises RuntimeError for a norm that is not finite, with
-    error_if_nonfinite.
+    error_if_nonfinite, and for a tensor without elements where the order is negative or inf.
 
     >>> weft.nn.utils.get_total_norm([weft.tensor([3.0]), weft.tensor([4.0])])
     tensor(5.)
@@ -43,6 +43,11 @@ def get_total_norm(
 
 
 def _vector_norm(tensor: Tensor, order: float) -> Tensor:
+    if tensor.numel() == 0 and (order < 0 or order == float("inf")):
+        raise RuntimeError(
+            f"clip_grad_norm_: expected gradients with elements for the norm of order {order}, "
+            f"got shape {tuple(tensor.shape)}"
+        )
     if order == float("inf"):
         return tensor.abs().max()
     return tensor.norm(order)
