@@ -143,6 +143,12 @@ PURPOSES = (
     Purpose("exports to ONNX", 2_500, 4_420, "src/weft/onnx/*"),
     Purpose("event files for TensorBoard", 680, 680, "src/weft/utils/tensorboard/*"),
     Purpose(
+        "stores of processes",
+        670,
+        670,
+        "src/weft/distributed/_table.py src/weft/distributed/*store*.py",
+    ),
+    Purpose(
         "groups of processes over MPI",
         3_500,
         5_805,

@@ -41,13 +41,13 @@ if TYPE_CHECKING:
         DistError,
         DistNetworkError,
         DistStoreError,
+        QueueEmptyError,
     )
+    from weft.distributed.file_store import FileStore
     from weft.distributed.groups import (
         Backend,
         GroupMember,
-        HashStore,
         ProcessGroup,
-        Store,
         default_pg_timeout,
         destroy_process_group,
         get_backend,
@@ -82,6 +82,8 @@ if TYPE_CHECKING:
     )
     from weft.distributed.point_to_point import P2POp, batch_isend_irecv, irecv, isend, recv, send
     from weft.distributed.reductions import ReduceOp
+    from weft.distributed.stores import HashStore, PrefixStore, Store
+    from weft.distributed.tcp_store import TCPStore
     from weft.distributed.work import Work
     from weft.nn.parallel.reducer import GradBucket
 
@@ -92,13 +94,17 @@ __all__ = [
     "DistError",
     "DistNetworkError",
     "DistStoreError",
+    "FileStore",
     "GradBucket",
     "GroupMember",
     "HashStore",
     "P2POp",
+    "PrefixStore",
     "ProcessGroup",
+    "QueueEmptyError",
     "ReduceOp",
     "Store",
+    "TCPStore",
     "Work",
     "algorithms",
     "all_gather",
@@ -163,8 +169,9 @@ _NAMES_OF_MODULES = {
     "all_to_all_single barrier broadcast gather monitored_barrier reduce reduce_op "
     "reduce_scatter reduce_scatter_tensor scatter",
     "device_mesh": "DeviceMesh init_device_mesh",
-    "errors": "DistBackendError DistError DistNetworkError DistStoreError",
-    "groups": "Backend GroupMember HashStore ProcessGroup Store default_pg_timeout "
+    "errors": "DistBackendError DistError DistNetworkError DistStoreError QueueEmptyError",
+    "file_store": "FileStore",
+    "groups": "Backend GroupMember ProcessGroup default_pg_timeout "
     "destroy_process_group get_backend get_global_rank get_group_rank get_node_local_rank "
     "get_process_group_ranks get_rank get_world_size group init_process_group is_available "
     "is_backend_available is_gloo_available is_initialized is_mpi_available is_nccl_available "
@@ -174,9 +181,11 @@ _NAMES_OF_MODULES = {
     "scatter_object_list send_object_list",
     "point_to_point": "P2POp batch_isend_irecv irecv isend recv send",
     "reductions": "ReduceOp",
+    "stores": "HashStore PrefixStore Store",
+    "tcp_store": "TCPStore",
     "work": "Work",
 }
-_FOLDERS = ("algorithms", "checkpoint", "elastic", "fsdp", "nn", "optim")
+_FOLDERS = ("algorithms", "checkpoint", "distributed_c10d", "elastic", "fsdp", "nn", "optim")
 _MODULE_OF = {name: f"weft.distributed.{name}" for name in _FOLDERS} | {
     name: f"weft.distributed.{module}"
     for module, names in _NAMES_OF_MODULES.items()

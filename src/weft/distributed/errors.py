@@ -15,3 +15,7 @@ class DistNetworkError(DistError):
 
 class DistStoreError(DistError):
     """A store lacks a key."""
+
+
+class QueueEmptyError(DistStoreError):
+    """A queue of a store is empty."""

@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import Any, ParamSpec, TypeVar
 
 from weft.distributed.launchers import HINT, Place, launched, started
+from weft.distributed.stores import HashStore, Store
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -32,46 +33,11 @@ class Backend(str):
         return super().__new__(cls, name.lower())
 
 
-class Store:
-    """A dictionary of bytes that the processes of a world share."""
-
-    def __init__(self) -> None:
-        self._values: dict[str, bytes] = {}
-
-    def set(self, key: str, value: str | bytes) -> None:
-        """Sets the value of a key."""
-        self._values[key] = value.encode() if isinstance(value, str) else bytes(value)
-
-    def get(self, key: str) -> bytes:
-        """The value of a key. RuntimeError where nobody has set it, as nobody else will."""
-        if key not in self._values:
-            raise RuntimeError(f"Store.get: expected a key that is set, got {key!r}")
-        return self._values[key]
-
-    def add(self, key: str, amount: int) -> int:
-        """Adds to a counter, which begins at 0; the sum."""
-        value = int(self._values.get(key, b"0")) + amount
-        self._values[key] = str(value).encode()
-        return value
-
-    def delete_key(self, key: str) -> bool:
-        """Forgets a key; whether it was there."""
-        return self._values.pop(key, None) is not None
-
-    def num_keys(self) -> int:
-        """The number of keys."""
-        return len(self._values)
-
-
-class HashStore(Store):
-    """A store for threads of one process."""
-
-
 class ProcessGroup:
     """Processes that work together. Their order is that of their ranks in the group.
 
     ranks: their ranks in the world. transport and channel: of MPI; None where this process is the
-    only one.
+    only one. store: that of init_process_group.
     """
 
     def __init__(
@@ -83,7 +49,9 @@ class ProcessGroup:
         transport: Any = None,
         channel: Any = None,
         timeout: timedelta = default_pg_timeout,
+        store: Store | None = None,
     ) -> None:
+        self.store = store
         self._backend = Backend(backend)
         self.group_name = name
         self.ranks = tuple(ranks)
@@ -211,7 +179,8 @@ def init_process_group(
             may_ask = store is None and init_method in (None, "env://")
             processes = _number("WORLD_SIZE", world_size, may_ask)
             _check_alone(_number("RANK", rank, may_ask), processes)
-        _State.world = ProcessGroup(own, group_name or "0", timeout=limit)
+        alone = HashStore() if store is None else store
+        _State.world = ProcessGroup(own, group_name or "0", timeout=limit, store=alone)
         return
     for name, given, found in (("rank", rank, place.rank), ("world_size", world_size, place.size)):
         if given not in (-1, found):
@@ -219,13 +188,14 @@ def init_process_group(
                 f"init_process_group: expected the launcher's {name} {found}, got {given}"
             )
     if place.size == 1:
-        _State.world = ProcessGroup(own, group_name or "0", timeout=limit)
+        alone = HashStore() if store is None else store
+        _State.world = ProcessGroup(own, group_name or "0", timeout=limit, store=alone)
         return
     transport = started(place)
     _State.world = ProcessGroup(
         own,
         group_name or "0",
-        *(range(place.size), place.rank, transport, transport.world, limit),
+        *(range(place.size), place.rank, transport, transport.world, limit, store),
     )
 
 
