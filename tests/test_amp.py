@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from libraries import both
 
 import weft
 from weft.nn import functional as F
@@ -282,3 +283,11 @@ def test_setters_of_autocast() -> None:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_setters_of_autocast_equal_torch() -> None:
     assert settings(weft) == settings(pytest.importorskip("torch"))
+
+
+@both
+def test_a_step_needs_gradients(lib: Any) -> None:
+    idle = lib.optim.SGD([lib.ones(1, requires_grad=True)], lr=0.1)
+    scaler = lib.amp.GradScaler("cpu", init_scale=4.0)
+    with pytest.raises(AssertionError):
+        scaler.step(idle)

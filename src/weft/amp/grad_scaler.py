@@ -55,7 +55,8 @@ class GradScaler:
         self._scale = float(init_scale)
         self._growth_factor, self._backoff_factor = growth_factor, backoff_factor
         self._growth_interval, self._growth_tracker = growth_interval, 0
-        self._optimizers: dict[int, tuple[str, bool]] = {}  # state, and whether all were finite
+        # State, and whether all gradients were finite; None without any.
+        self._optimizers: dict[int, tuple[str, bool | None]] = {}
 
     def scale(self, outputs: Any) -> Any:
         """A tensor, or tensors in lists and tuples, times the scale."""
@@ -78,7 +79,7 @@ class GradScaler:
                 "GradScaler.unscale_: expected one call for each optimizer between updates, "
                 f"got another after it was {state}"
             )
-        finite = True
+        finite = None
         with no_grad():
             for group in optimizer.param_groups:
                 for param in group["params"]:
@@ -88,7 +89,7 @@ class GradScaler:
                                 "GradScaler.unscale_: expected gradients of float32, got float16"
                             )
                         param.grad.mul_(1.0 / self._scale)
-                        finite = finite and bool(param.grad.isfinite().all())
+                        finite = finite is not False and bool(param.grad.isfinite().all())
         self._optimizers[id(optimizer)] = (_UNSCALED, finite)
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
@@ -102,6 +103,8 @@ class GradScaler:
         if self._optimizers.get(id(optimizer), (_READY, True))[0] == _READY:
             self.unscale_(optimizer)
         finite = self._optimizers[id(optimizer)][1]
+        if finite is None:
+            raise AssertionError("GradScaler.step: expected gradients to step by, got none")
         self._optimizers[id(optimizer)] = (_STEPPED, finite)
         return optimizer.step(*args, **kwargs) if finite else None
 
@@ -114,7 +117,7 @@ class GradScaler:
         else:
             if not self._optimizers:
                 raise AssertionError("GradScaler.update: expected a step before, got none")
-            self._adapt(all(finite for _, finite in self._optimizers.values()))
+            self._adapt(all(finite is not False for _, finite in self._optimizers.values()))
         self._optimizers.clear()
 
     def _adapt(self, finite: bool) -> None:

@@ -60,8 +60,13 @@ class _Indexed(Module):
         return self
 
     def insert(self, index: int, module: Module) -> Any:
-        """Puts a module before `index`; returns self."""
+        """Puts a module before `index`; returns self. IndexError for a place outside."""
         children = list(self)
+        if not -len(children) <= index <= len(children):
+            raise IndexError(
+                f"{type(self).__name__}.insert: expected an index in [-{len(children)}, "
+                f"{len(children)}], got {index}"
+            )
         children.insert(index, module)
         for name in list(self._modules):
             delattr(self, name)
@@ -97,8 +102,19 @@ class Sequential(_Indexed):
             return type(self)(OrderedDict(self._own(MODULE)[index]))
         return getattr(self, self._name_at(index))
 
-    def __add__(self, other: Iterable[Module]) -> Sequential:
-        return Sequential(*self, *other)
+    def __add__(self, other: Sequential) -> Sequential:
+        return Sequential(*self, *_sequential(other))
+
+    def __iadd__(self, other: Sequential) -> Sequential:
+        return self.extend(_sequential(other))
+
+    def __mul__(self, count: int) -> Sequential:
+        return Sequential(*list(self) * _repeats(count))
+
+    __rmul__ = __mul__
+
+    def __imul__(self, count: int) -> Sequential:
+        return self.extend(list(self) * (_repeats(count) - 1))
 
     def forward(self, input: Any) -> Any:
         attributes = self.__dict__
@@ -114,6 +130,20 @@ class Sequential(_Indexed):
 
     # weft.jit compiles this one: programs have no __dict__.
     forward._jit_form = _scripted_forward  # type: ignore[attr-defined]
+
+
+def _sequential(value: Any) -> Sequential:
+    if not isinstance(value, Sequential):
+        raise ValueError(f"Sequential: expected a Sequential to add, got {type(value).__name__}")
+    return value
+
+
+def _repeats(count: Any) -> int:
+    if not isinstance(count, int):
+        raise TypeError(f"Sequential: expected an int to multiply by, got {type(count).__name__}")
+    if count <= 0:
+        raise ValueError(f"Sequential: expected a factor above 0, got {count}")
+    return count
 
 
 class ModuleList(_Indexed):
@@ -220,7 +250,7 @@ class ModuleDict(Module):
 
 
 class ParameterList(Module):
-    """A list whose tensors count as parameters.
+    """A list whose tensors count as parameters; it holds other values as they are.
 
     >>> weights = weft.nn.ParameterList([weft.ones(2)])
     >>> _ = weights.append(weft.zeros(1))
@@ -232,7 +262,7 @@ class ParameterList(Module):
         super().__init__()
         self._size = 0
         if values is not None:
-            self.extend(values)
+            self += values
 
     def __len__(self) -> int:
         return self._size
@@ -240,7 +270,9 @@ class ParameterList(Module):
     def __iter__(self) -> Iterator[Any]:
         return iter([self[i] for i in range(self._size)])
 
-    def __getitem__(self, index: int) -> Any:
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return type(self)(list(self)[index])
         return getattr(self, str(self._position(index)))
 
     def __setitem__(self, index: int, value: Any) -> None:
@@ -255,22 +287,30 @@ class ParameterList(Module):
         return position % self._size
 
     def append(self, value: Any) -> ParameterList:
-        """Adds a tensor (made a Parameter) at the end; returns self."""
+        """Adds a value at the end, a tensor as a Parameter; returns self."""
         setattr(self, str(self._size), _as_parameter(value))
         self._size += 1
         return self
 
     def extend(self, values: Iterable[Any]) -> ParameterList:
-        """Adds tensors at the end; returns self."""
+        """Adds values at the end; returns self. TypeError for what has none, or is one tensor."""
+        if not isinstance(values, Iterable) or isinstance(values, Tensor):
+            got = type(values).__name__
+            raise TypeError(f"ParameterList.extend: expected a list of values, got {got}")
         for value in list(values):
             self.append(value)
         return self
 
+    __iadd__ = extend
+
     def extra_repr(self) -> str:
         lines = []
         for number, value in enumerate(self):
-            sizes = "x".join(map(str, value.shape))
-            lines.append(f"  ({number}): Parameter containing: [{value.dtype} of size {sizes}]")
+            text = f"Object of type: {type(value).__name__}"
+            if isinstance(value, Tensor):
+                sizes = "x".join(map(str, value.shape))
+                text = f"Parameter containing: [{value.dtype} of size {sizes}]"
+            lines.append(f"  ({number}): {text}")
         return "\n".join(lines)
 
 
@@ -300,8 +340,7 @@ class ParameterDict(Module):
         if key not in self._names and hasattr(self, key):
             raise KeyError(f"ParameterDict: expected an unused name, got the attribute {key!r}")
         self._names[key] = None
-        tensor = isinstance(value, Tensor)
-        setattr(self, key, _as_parameter(value) if tensor else value)
+        setattr(self, key, _as_parameter(value))
 
     def __delitem__(self, key: str) -> None:
         del self._names[key]
@@ -373,6 +412,18 @@ class ParameterDict(Module):
         for name, value in pairs:
             self[name] = value
 
+    def __or__(self, other: Any) -> ParameterDict:
+        return self.copy().__ior__(other)
+
+    def __ror__(self, other: Any) -> Any:
+        made = other.copy()
+        made.update(self.items())
+        return made
+
+    def __ior__(self, other: Any) -> ParameterDict:
+        self.update(other)
+        return self
+
     def extra_repr(self) -> str:
         lines = []
         for name, value in self.items():
@@ -386,5 +437,7 @@ class ParameterDict(Module):
         return "\n".join(lines)
 
 
-def _as_parameter(value: Any) -> Parameter:
-    return value if isinstance(value, Parameter) else Parameter(value)
+def _as_parameter(value: Any) -> Any:
+    """A tensor as a Parameter; anything else as it is."""
+    plain = isinstance(value, Tensor) and not isinstance(value, Parameter)
+    return Parameter(value) if plain else value
