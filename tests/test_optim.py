@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 import math
+import warnings
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
+from libraries import both
 
 import weft
 from weft.optim import SGD, Adam, AdamW, lr_scheduler
@@ -437,6 +439,7 @@ def test_a_rate_in_a_tensor_stays_in_other_schedules_and_out_of_checkpoints() ->
     parts = [lr_scheduler.ConstantLR(optimizer, 0.5, 2), lr_scheduler.ExponentialLR(optimizer, 0.5)]
     both = lr_scheduler.SequentialLR(optimizer, parts, [1])
     assert rate.item() == 0.5 and [float(lr) for lr in both.get_last_lr()] == [0.5]
+    optimizer.step()
     for expected in (1.0, 0.5):
         both.step()
         assert optimizer.param_groups[0]["lr"] is rate and rate.item() == expected
@@ -447,6 +450,7 @@ def test_a_rate_in_a_tensor_stays_in_other_schedules_and_out_of_checkpoints() ->
     saved = optimizer.state_dict()
     twin = SGD([parameter(1.0)], lr=1.0)
     twin.load_state_dict(saved)
+    twin.step()
     lr_scheduler.ExponentialLR(twin, 0.5).step()
     assert saved["param_groups"][0]["lr"].item() == pytest.approx(0.05)
 
@@ -569,6 +573,7 @@ def test_a_schedule_of_schedules_goes_on_from_its_checkpoint() -> None:
         optimizer, twin = (SGD([parameter(1.0)], lr=1.0) for _ in range(2))
         schedule = make(optimizer)
         for _ in range(3):
+            optimizer.step()
             schedule.step()
         resumed = make(twin)
         twin.load_state_dict(optimizer.state_dict())
@@ -596,6 +601,7 @@ def test_a_schedule_that_is_resumed_begins_with_the_rate_there_is(make: Any, exp
     optimizer.param_groups[0]["initial_lr"] = 0.2
     schedule = make(optimizer, last_epoch=2)
     rates = schedule.get_last_lr()
+    optimizer.step()
     schedule.step()
     assert [*rates, *schedule.get_last_lr()] == pytest.approx(expected)
 
@@ -770,9 +776,36 @@ def test_momentum_goes_between_the_limits_that_its_group_keeps(make: Any, schedu
     assert (group["base_momentum"], group["max_momentum"]) == (0.6, 0.7)
 
 
+@both
+@pytest.mark.filterwarnings("always")
+@pytest.mark.parametrize("is_stepped", [True, False])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda t, o: t.optim.lr_scheduler.StepLR(o, 1),
+        lambda t, o: t.optim.lr_scheduler.OneCycleLR(o, 0.5, total_steps=9),
+        lambda t, o: t.optim.lr_scheduler.ChainedScheduler(
+            [t.optim.lr_scheduler.ExponentialLR(o, 0.5)]
+        ),
+        lambda t, o: t.optim.swa_utils.SWALR(o, 0.1),
+    ],
+)
+def test_a_rate_that_no_step_used_warns(lib: Any, make: Any, is_stepped: bool) -> None:
+    optimizer = lib.optim.SGD([lib.ones(1, requires_grad=True)], lr=0.1, momentum=0.5)
+    schedule = make(lib, optimizer)
+    if is_stepped:
+        optimizer.step()
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            schedule.step()
+    assert len([w for w in found if "optimizer.step()" in str(w.message)]) == (not is_stepped)
+
+
 def test_a_schedule_can_be_saved() -> None:
     optimizer = SGD([parameter(1.0)], lr=1.0)
     schedule = lr_scheduler.StepLR(optimizer, 1)
+    optimizer.step()
     schedule.step()
     twin = lr_scheduler.StepLR(SGD([parameter(1.0)], lr=1.0), 1)
     twin.load_state_dict(schedule.state_dict())

@@ -22,6 +22,7 @@ class Hookable:
 
     _hooked = False
     _stepping = False
+    _opt_called = False  # whether there was a step: schedules ask
     _optimizer_step_pre_hooks = HookDict()
     _optimizer_step_post_hooks = HookDict()
     _optimizer_state_dict_pre_hooks = HookDict(called=False)
@@ -96,6 +97,7 @@ def _with_hooks(step: Hook) -> Hook:
 
     @functools.wraps(step)
     def hooked(self: Hookable, *args: Any, **kwargs: Any) -> Any:
+        self._opt_called = True
         shared = _global_optimizer_pre_hooks or _global_optimizer_post_hooks
         if self._stepping or not (self._hooked or shared):
             return step(self, *args, **kwargs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -92,7 +93,16 @@ class LRScheduler:
         return self._last_lr
 
     def step(self, epoch: int | None = None) -> None:
-        """Goes one epoch on and sets the rates; `epoch` jumps there, from the base rates."""
+        """Goes one epoch on and sets the rates; `epoch` jumps there, from the base rates.
+
+        Warns where the optimizer has made no step yet: the first rate would be of no use.
+        """
+        if self._step_count == 1 and not self.optimizer._opt_called:
+            warnings.warn(
+                f"{type(self).__name__}.step: expected optimizer.step() before it, got none, so "
+                "that the first learning rate is skipped",
+                stacklevel=2,
+            )
         self._step_count += 1
         self._update_lr(epoch)
 
