@@ -1,7 +1,7 @@
 """Nested containers as flat lists: tree_flatten, tree_map and the like.
 
-Containers are dict, OrderedDict, list, tuple, named tuples and what register_pytree_node adds;
-everything else is a leaf, None too.
+Containers are dict, OrderedDict, defaultdict, list, tuple, deque, named tuples, and what
+register_pytree_node adds; everything else is a leaf, None too.
 
 >>> leaves, spec = tree_flatten({"a": [1, 2], "b": 3})
 >>> leaves
@@ -12,8 +12,9 @@ everything else is a leaf, None too.
 
 from __future__ import annotations
 
-from collections import OrderedDict, namedtuple
-from collections.abc import Callable, Iterable
+import dataclasses
+from collections import OrderedDict, defaultdict, deque, namedtuple
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -24,18 +25,29 @@ __all__ = [
     "PyTree",
     "SequenceKey",
     "TreeSpec",
+    "arg_tree_leaves",
+    "is_namedtuple",
+    "is_namedtuple_class",
+    "is_namedtuple_instance",
+    "key_get",
     "keystr",
+    "register_constant",
+    "register_dataclass",
     "register_pytree_node",
     "tree_all",
+    "tree_all_only",
     "tree_any",
+    "tree_any_only",
     "tree_flatten",
     "tree_flatten_with_path",
+    "tree_is_leaf",
     "tree_iter",
     "tree_leaves",
     "tree_leaves_with_path",
     "tree_map",
     "tree_map_",
     "tree_map_only",
+    "tree_map_only_",
     "tree_map_with_path",
     "tree_structure",
     "tree_unflatten",
@@ -96,6 +108,11 @@ SUPPORTED_NODES: dict[Any, _Kind] = {
         lambda d: (list(d.values()), list(d.keys())),
         lambda values, keys: OrderedDict(zip(keys, values)),
     ),
+    defaultdict: _Kind(
+        lambda d: (list(d.values()), [d.default_factory, list(d.keys())]),
+        lambda values, made: defaultdict(made[0], zip(made[1], values)),
+    ),
+    deque: _Kind(lambda x: (list(x), x.maxlen), lambda values, most: deque(values, maxlen=most)),
     list: _Kind(lambda x: (list(x), None), lambda values, _: list(values)),
     tuple: _Kind(lambda x: (list(x), None), lambda values, _: tuple(values)),
     namedtuple: _Kind(
@@ -116,6 +133,88 @@ def register_pytree_node(
     if cls in SUPPORTED_NODES:
         raise ValueError(f"register_pytree_node: expected a new type, got {cls.__name__} again")
     SUPPORTED_NODES[cls] = _Kind(flatten_fn, unflatten_fn)
+
+
+_register_pytree_node = register_pytree_node  # its name before it was public
+
+
+def register_dataclass(
+    cls: Any,
+    *,
+    field_names: Sequence[str] | None = None,
+    drop_field_names: Sequence[str] = (),
+    **_: Any,
+) -> None:
+    """Makes a dataclass a container of the fields that __init__ takes, None among the context.
+
+    field_names and drop_field_names: which fields are parts, and which are left to their defaults;
+    ValueError unless each of those that __init__ takes is in one of them.
+
+    >>> from dataclasses import make_dataclass
+    >>> Point = make_dataclass("Point", ["x", "y"])
+    >>> register_dataclass(Point)
+    >>> tree_map(lambda part: part + 1, Point(1, 2))
+    Point(x=2, y=3)
+    """
+    every = [each.name for each in dataclasses.fields(cls) if each.init]
+    names = [each for each in every if each not in drop_field_names]
+    if field_names is not None:
+        if set(field_names) | set(drop_field_names) != set(every):
+            raise ValueError(f"register_dataclass: expected the fields {every}, got {field_names}")
+        names = list(field_names)
+
+    def flatten(value: Any) -> tuple[list[Any], Any]:
+        held = {name: getattr(value, name) for name in names}
+        filled = [name for name in names if held[name] is not None]
+        return [held[name] for name in filled], (filled, [n for n in names if n not in filled])
+
+    def unflatten(parts: Iterable[Any], context: Any) -> Any:
+        filled, empty = context
+        return cls(**dict(zip(filled, parts)), **dict.fromkeys(empty))
+
+    register_pytree_node(cls, flatten, unflatten)
+
+
+def register_constant(cls: Any) -> None:
+    """Makes values of a class parts of the structure, which have no leaves. They are compared, so
+    TypeError where the class does not say when two are equal, and hash."""
+    if cls.__eq__ is object.__eq__ or cls.__hash__ is None:
+        raise TypeError(f"register_constant: expected __eq__ and __hash__, got {cls.__name__}")
+    register_pytree_node(cls, lambda value: ([], value), lambda _, value: value)
+
+
+def is_namedtuple_class(cls: Any) -> bool:
+    """Whether it is a class that namedtuple or typing.NamedTuple made, or one derived from it."""
+    fields = getattr(cls, "_fields", None)
+    return isinstance(cls, type) and issubclass(cls, tuple) and isinstance(fields, tuple)
+
+
+def is_namedtuple_instance(value: Any) -> bool:
+    """Whether it is a named tuple."""
+    return is_namedtuple_class(type(value))
+
+
+def is_namedtuple(value: Any) -> bool:
+    """Whether it is a named tuple, or a class of them."""
+    return is_namedtuple_class(value if isinstance(value, type) else type(value))
+
+
+def tree_is_leaf(tree: PyTree, is_leaf: IsLeaf = None) -> bool:
+    """Whether a value is a leaf.
+
+    >>> tree_is_leaf(1), tree_is_leaf([1])
+    (True, False)
+    """
+    return _kind_of(tree, is_leaf)[1] is None
+
+
+def arg_tree_leaves(*args: PyTree, **kwargs: PyTree) -> list[Any]:
+    """The leaves of all arguments.
+
+    >>> arg_tree_leaves([1, 2], x=(3,))
+    [1, 2, 3]
+    """
+    return [leaf for each in (*args, *kwargs.values()) for leaf in tree_leaves(each)]
 
 
 def _kind_of(tree: Any, is_leaf: IsLeaf) -> tuple[Any, _Kind | None]:
@@ -215,12 +314,20 @@ def tree_map_only(
     >>> tree_map_only(int, lambda x: -x, [1, "a"])
     [-1, 'a']
     """
-    typed = isinstance(kind, type | tuple)
+    fits = _test_of(kind)
+    return tree_map(lambda leaf: func(leaf) if fits(leaf) else leaf, tree, is_leaf=is_leaf)
 
-    def change(leaf: Any) -> Any:
-        return func(leaf) if (isinstance(leaf, kind) if typed else kind(leaf)) else leaf
 
-    return tree_map(change, tree, is_leaf=is_leaf)
+def tree_map_only_(
+    kind: Any, func: Callable[[Any], Any], tree: PyTree, is_leaf: IsLeaf = None
+) -> PyTree:
+    """Calls func as tree_map_only does, for what it does to the leaves; returns the tree."""
+    tree_map_only(kind, func, tree, is_leaf)
+    return tree
+
+
+def _test_of(kind: Any) -> Callable[[Any], bool]:
+    return kind if not isinstance(kind, type | tuple) else lambda leaf: isinstance(leaf, kind)
 
 
 def tree_all(pred: Callable[[Any], bool], tree: PyTree, is_leaf: IsLeaf = None) -> bool:
@@ -231,6 +338,20 @@ def tree_all(pred: Callable[[Any], bool], tree: PyTree, is_leaf: IsLeaf = None) 
 def tree_any(pred: Callable[[Any], bool], tree: PyTree, is_leaf: IsLeaf = None) -> bool:
     """Whether any leaf satisfies pred."""
     return any(map(pred, tree_leaves(tree, is_leaf)))
+
+
+def tree_all_only(
+    kind: Any, pred: Callable[[Any], bool], tree: PyTree, is_leaf: IsLeaf = None
+) -> bool:
+    """Whether all leaves of a type satisfy pred."""
+    return all(map(pred, filter(_test_of(kind), tree_leaves(tree, is_leaf))))
+
+
+def tree_any_only(
+    kind: Any, pred: Callable[[Any], bool], tree: PyTree, is_leaf: IsLeaf = None
+) -> bool:
+    """Whether any leaf of a type satisfies pred."""
+    return any(map(pred, filter(_test_of(kind), tree_leaves(tree, is_leaf))))
 
 
 # Paths ------------------------------------------------------------------------------------------
@@ -290,6 +411,17 @@ def keystr(kp: KeyPath) -> str:
     return "".join(map(str, kp))
 
 
+def key_get(obj: Any, kp: KeyPath) -> Any:
+    """The part at a path.
+
+    >>> key_get({"a": [1, 2]}, (MappingKey("a"), SequenceKey(1)))
+    2
+    """
+    for step in kp:
+        obj = step.get(obj)
+    return obj
+
+
 def tree_flatten_with_path(
     tree: PyTree, is_leaf: IsLeaf = None
 ) -> tuple[list[tuple[KeyPath, Any]], TreeSpec]:
@@ -306,18 +438,18 @@ def tree_leaves_with_path(tree: PyTree, is_leaf: IsLeaf = None) -> list[tuple[Ke
     kind, how = _kind_of(tree, is_leaf)
     if how is None:
         return [((), tree)]
-    parts, context = how.flatten_fn(tree)
+    parts, _ = how.flatten_fn(tree)
     found = []
-    for step, part in zip(_steps(tree, kind, how, parts, context), parts):
+    for step, part in zip(_steps(tree, kind, parts), parts):
         found += [((step, *path), leaf) for path, leaf in tree_leaves_with_path(part, is_leaf)]
     return found
 
 
-def _steps(tree: Any, kind: Any, how: _Kind, parts: list[Any], context: Any) -> list[Any]:
+def _steps(tree: Any, kind: Any, parts: list[Any]) -> list[Any]:
     if kind is namedtuple and hasattr(tree, "_fields"):
         return [GetAttrKey(name) for name in tree._fields]
-    if kind in (dict, OrderedDict):
-        return [MappingKey(key) for key in context]
+    if kind in (dict, OrderedDict, defaultdict):
+        return [MappingKey(key) for key in tree]
     return [SequenceKey(index) for index in range(len(parts))]
 
 

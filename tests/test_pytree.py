@@ -1,0 +1,98 @@
+"""utils._pytree: containers, constants and the rarer functions, in both libraries."""
+
+from __future__ import annotations
+
+import importlib
+from collections import defaultdict, deque, namedtuple
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from libraries import both
+
+Pair = namedtuple("Pair", "x y")
+NESTED: dict[str, tuple[Any, list[Any], list[str]]] = {
+    "deque": (deque([1, [2]], 5), [1, 2], ["[0]", "[1][0]"]),
+    "defaultdict": (defaultdict(list, {"b": 1, "a": (2,)}), [1, 2], ["['b']", "['a'][0]"]),
+    "named": (Pair(1, {"k": 2}), [1, 2], [".x", ".y['k']"]),
+}
+
+
+def tree_of(lib: Any) -> Any:
+    return importlib.import_module(f"{lib.__name__}.utils._pytree")
+
+
+@both
+@pytest.mark.parametrize("name", NESTED)
+def test_containers(lib: Any, name: str) -> None:
+    tree, (value, leaves, paths) = tree_of(lib), NESTED[name]
+    assert tree.tree_leaves(value) == leaves and not tree.tree_is_leaf(value)
+    again = tree.tree_map(lambda leaf: leaf, value)
+    assert type(again) is type(value) and again == value
+    assert getattr(again, "maxlen", None) == getattr(value, "maxlen", None)
+    found = tree.tree_leaves_with_path(value)
+    assert [tree.keystr(path) for path, _ in found] == paths
+    assert all(tree.key_get(value, path) == leaf for path, leaf in found)
+
+
+@both
+def test_dataclasses(lib: Any) -> None:
+    @dataclass
+    class Point:
+        x: Any
+        y: Any = None
+        z: int = 3
+
+    @dataclass
+    class Named:
+        x: Any
+        name: str = "default"
+
+    tree = tree_of(lib)
+    tree.register_dataclass(Point)
+    tree.register_dataclass(Named, field_names=["x"], drop_field_names=["name"])
+    assert tree.tree_leaves(Point(1, [2])) == [1, 2, 3]
+    assert tree.tree_map(lambda leaf: leaf * 2, Point(1)) == Point(2, None, 6)
+    assert tree.tree_leaves(Named(1, "a")) == [1]
+    assert tree.tree_map(lambda leaf: leaf, Named(1, "a")) == Named(1, "default")
+
+    @dataclass
+    class Missing:
+        x: Any
+        y: Any
+
+    with pytest.raises(ValueError):
+        tree.register_dataclass(Missing, field_names=["x"])
+
+
+@both
+def test_constants(lib: Any) -> None:
+    @dataclass(frozen=True)
+    class Constant:
+        value: int
+
+    tree = tree_of(lib)
+    tree.register_constant(Constant)
+    leaves, spec = tree.tree_flatten([Constant(1), 2])
+    assert leaves == [2] and tree.tree_unflatten([5], spec) == [Constant(1), 5]
+    assert spec == tree.tree_structure([Constant(1), 3])
+    assert spec != tree.tree_structure([Constant(2), 3])
+    with pytest.raises(TypeError):
+        tree.register_constant(type("Plain", (), {}))
+
+
+@both
+def test_functions(lib: Any) -> None:
+    tree, seen, mixed = tree_of(lib), [], [1, "a", {"k": 2}]
+    assert [tree.is_namedtuple(v) for v in (Pair, Pair(1, 2), (1,), int)] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert tree.is_namedtuple_class(Pair) and tree.is_namedtuple_instance(Pair(1, 2))
+    assert tree.arg_tree_leaves([1], (2,), k={"a": 3}) == [1, 2, 3]
+    assert tree.tree_all_only(int, lambda leaf: leaf > 0, mixed)
+    assert tree.tree_any_only(str, lambda leaf: leaf == "a", mixed)
+    assert not tree.tree_any_only(float, lambda leaf: True, mixed)
+    assert tree.tree_map_only_(int, seen.append, mixed) is mixed and seen == [1, 2]
