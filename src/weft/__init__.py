@@ -35,6 +35,7 @@ vars(_C).update(_C._functions)
 globals().update({name: value for name, value in vars(_C).items() if not name.startswith("_")})
 
 from weft._tensor import aliases as _aliases  # noqa: E402
+from weft._tensor import generators as _generators  # noqa: E402  (their Python-written methods)
 from weft._tensor.tensor import (  # noqa: E402  (Tensor gets its Python-written methods)
     get_rng_state,
     is_complex,
