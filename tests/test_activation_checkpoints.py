@@ -197,3 +197,28 @@ def test_saved_tensors_keep_their_history(kind: str, is_leaf: bool, hooks: str) 
         for t in (weft, torch)
     ]
     assert found[0] == found[1]
+
+
+def packed(t: Any) -> list[Any]:
+    """What pack hooks see of operands."""
+    seen: list[Any] = []
+    layer = t.nn.Linear(3, 2)
+    x = t.ones(4, 3)
+    y = t.ones(4, 3, requires_grad=True) * 2
+
+    def pack(tensor: Any) -> Any:
+        known = {"x": x, "y": y, "w": layer.weight}
+        names = [name for name, value in known.items() if value is tensor]
+        is_parameter = isinstance(tensor, t.nn.Parameter)
+        seen.append((names, is_parameter, tensor.requires_grad, tensor.is_leaf))
+        return tensor
+
+    with t.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        ((layer.weight * y[:2]).sum() + (y * x).sum() + (y**2).sum()).backward()
+    return sorted(seen)
+
+
+@parity
+def test_operands_are_packed_as_they_are() -> None:
+    ours, theirs = packed(weft), packed(torch)
+    assert ours == theirs and (["w"], True, True, True) in ours

@@ -22,11 +22,12 @@ Tensor with_edge(const Tensor& tensor, Edge edge) {
   return result;
 }
 
-// The edge that a SavedTensor keeps in place of a tensor that a hook packed.
+// The edge that a SavedTensor keeps in place of a tensor that a hook packed. The hook gets the tensor
+// itself; of a result, which would own its own node, another one over its elements.
 Edge pack(const Tensor& tensor, bool is_result) {
   NoGradGuard guard;
   const uint32_t before = tensor.version();
-  std::unique_ptr<PackedValue> packed = pack_saved(detach(tensor));
+  std::unique_ptr<PackedValue> packed = pack_saved(is_result ? detach(tensor) : tensor);
   WEFT_CHECK(tensor.version() == before,
              "saved_tensors_hooks: expected a pack hook that leaves its input as it is, got one "
              "that changes it in place");

@@ -49,8 +49,8 @@ class saved_tensors_hooks:
     `pack_hook(tensor)` is called, without recording, for each tensor saved for backward; whatever
     it returns is kept instead. `unpack_hook(packed)` must give a tensor of the same contents, when
     backward asks for it. It may not change its argument in place. Blocks nest: the innermost pair
-    counts. Changes in place after packing are not noticed. What is packed has no history (PyTorch
-    hands over the tensor itself): keeping it makes no cycle. What is unpacked gets the history of
+    counts. Changes in place after packing are not noticed. An operand is packed as it is; a result
+    comes without history, so that keeping it makes no cycle. What is unpacked gets the history of
     the tensor that was saved, whatever history the hook gave it.
     """
 
