@@ -361,7 +361,12 @@ TensorList Engine::run(const TensorList& roots, const TensorList& grads, const T
   count_gradients();
   start(std::move(root_grads));
   while (task_->has_ready()) process(task_->pop_ready());
-  return restricted_ ? results(inputs) : TensorList();
+  TensorList found = restricted_ ? results(inputs) : TensorList();
+  for (size_t i = 0; i < task_->at_end.size(); ++i) {  // one may ask for further ones
+    const AccumulatedHook function = std::move(task_->at_end[i]);
+    function();
+  }
+  return found;
 }
 
 }  // namespace

@@ -22,8 +22,8 @@ Tensor with_edge(const Tensor& tensor, Edge edge) {
   return result;
 }
 
-// The edge that a SavedTensor keeps in place of a tensor that a hook packed. The hook gets the tensor
-// itself; of a result, which would own its own node, another one over its elements.
+// The edge that a SavedTensor keeps in place of a tensor that a hook packed. The hook gets the
+// tensor itself; of a result, which would own its own node, another one over its elements.
 Edge pack(const Tensor& tensor, bool is_result) {
   NoGradGuard guard;
   const uint32_t before = tensor.version();

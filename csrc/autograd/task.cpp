@@ -41,6 +41,7 @@ void Task::clear() {
   }
   states.clear();
   captures.clear();
+  at_end.clear();
   ready_.clear();
   if (!contended_.empty()) contended_.clear();
   roots.clear();  // last: they keep the nodes alive
@@ -72,6 +73,11 @@ std::vector<uint64_t> running_backwards() {
   std::vector<uint64_t> numbers;
   for (const Task* task = current; task; task = task->outer) numbers.push_back(task->id);
   return numbers;
+}
+
+void call_at_end(AccumulatedHook function) {
+  WEFT_CHECK(current, "queue_callback: expected a call during backward, got one outside");
+  current->at_end.push_back(std::move(function));
 }
 
 bool takes_part(const Node& node) {

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "autograd/hooks.h"
 #include "autograd/node.h"
 
 namespace weft::autograd {
@@ -60,6 +61,7 @@ class Task {
   std::vector<NodeState> states;
   std::vector<Capture> captures;
   std::vector<Edge> roots;
+  std::vector<AccumulatedHook> at_end;
 
  private:
   friend class Node;
@@ -77,6 +79,8 @@ class Task {
 
 // The runs of backward under way in this thread, the innermost first, each by a number of its own.
 std::vector<uint64_t> running_backwards();
+// Runs the function when the innermost has computed all gradients. RuntimeError outside of any.
+void call_at_end(AccumulatedHook function);
 // Whether the innermost computes a gradient that arrives at this node.
 bool takes_part(const Node& node);
 

@@ -216,6 +216,10 @@ void bind_hooks(nb::module_& module) {
         return numbers;
       },
       "The runs of backward under way in this thread, the innermost first, as numbers.");
+  module.def("call_at_end", [](nb::handle function) {
+    check_callable("queue_callback", function);
+    autograd::call_at_end(PythonAccumulatedHook{share(function.ptr())});
+  });
   module.def("takes_part", [](const NodeObject& self) { return autograd::takes_part(*self.node); });
   // The hook takes no argument: weft.autograd holds the tensor weakly.
   module.def("register_accumulated_hook", [](nb::handle tensor, nb::handle hook) {
