@@ -552,7 +552,7 @@ def test_arrays_tell_their_namespace():
     assert info.dtypes(kind=("bool", "real floating")) == {
         "bool": weft.bool, "float32": weft.float32, "float64": weft.float64,
     }  # fmt: skip
-    assert info.devices() == [info.default_device()] == [x.device]
+    assert info.devices() == (info.default_device(),) == (x.device,)
     assert info.capabilities()["boolean indexing"] is True
     assert x.to_device("cpu") is x
 

@@ -41,11 +41,26 @@ constexpr bool is_wide_unsigned(DType dtype) {
   return dtype == DType::U16 || dtype == DType::U32 || dtype == DType::U64;
 }
 
+constexpr bool is_unsigned(DType dtype) { return dtype == DType::U8 || is_wide_unsigned(dtype); }
+
+// The smallest dtype that holds all integers of both.
+constexpr int8_t promote_integers(DType a, DType b) {
+  if (is_unsigned(a) == is_unsigned(b)) {
+    return static_cast<int8_t>(item_size(a) >= item_size(b) ? a : b);
+  }
+  const DType sign = is_unsigned(a) ? b : a, plain = is_unsigned(a) ? a : b;
+  if (item_size(sign) > item_size(plain)) return static_cast<int8_t>(sign);
+  constexpr DType twice[] = {DType::I16, DType::I32, DType::I64};  // of 1, 2 and 4 bytes
+  if (item_size(plain) == 8) return kNone;
+  return static_cast<int8_t>(twice[item_size(plain) / 2]);
+}
+
 constexpr int8_t promote_entry(DType a, DType b) {
   if (a == b) return static_cast<int8_t>(a);
   if (is_float8(a) || is_float8(b)) return kNone;
   if (category(a) > category(b)) return promote_entry(b, a);
   // From here on category(a) <= category(b).
+  if (is_integral(a) && is_integral(b)) return promote_integers(a, b);
   if (is_wide_unsigned(a) || is_wide_unsigned(b)) {
     return is_floating(b) ? static_cast<int8_t>(b) : kNone;
   }
@@ -54,7 +69,6 @@ constexpr int8_t promote_entry(DType a, DType b) {
     return static_cast<int8_t>(is_complex(b) && a == DType::F64 ? DType::C128 : b);
   }
   const DType high = a > b ? a : b, low = a > b ? b : a;
-  if (low == DType::U8 && high == DType::I8) return static_cast<int8_t>(DType::I16);
   if (low == DType::F16 && high == DType::BF16) return static_cast<int8_t>(DType::F32);
   return static_cast<int8_t>(high);
 }

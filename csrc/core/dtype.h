@@ -170,8 +170,9 @@ constexpr DType compute_type(DType dtype) {
   return is_floating(dtype) && item_size(dtype) < 4 ? DType::F32 : dtype;
 }
 
-// PyTorch's table: u8 with i8 gives i16; u16, u32, u64 promote only with themselves and with
-// floating types, 8-bit floats only with themselves. Any other mix of them raises RuntimeError.
+// PyTorch's table, and for u16, u32, u64 with integers, which PyTorch refuses, NumPy's: the
+// smallest dtype that holds both. u64 with a signed dtype, wide unsigned dtypes with bool and
+// complex dtypes, and 8-bit floats with any other raise RuntimeError.
 DType promote(DType a, DType b);
 // Whether a result of type `from` may be written in place into `to` (category must not shrink).
 constexpr bool can_cast(DType from, DType to) { return category(from) <= category(to); }

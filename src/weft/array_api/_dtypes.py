@@ -8,16 +8,14 @@ from weft._C import Tensor
 from weft._runtime.public import weft
 from weft._tensor import limits
 
-SIGNED = {8: weft.int8, 16: weft.int16, 32: weft.int32, 64: weft.int64}
-UNSIGNED = {8: weft.uint8, 16: weft.uint16, 32: weft.uint32, 64: weft.uint64}
 KINDS: dict[str, tuple[Any, ...]] = {
     "bool": (weft.bool,),
-    "signed integer": tuple(SIGNED.values()),
-    "unsigned integer": tuple(UNSIGNED.values()),
-    "integral": (*SIGNED.values(), *UNSIGNED.values()),
+    "signed integer": (weft.int8, weft.int16, weft.int32, weft.int64),
+    "unsigned integer": (weft.uint8, weft.uint16, weft.uint32, weft.uint64),
     "real floating": (weft.float32, weft.float64),
     "complex floating": (weft.complex64, weft.complex128),
 }
+KINDS["integral"] = KINDS["signed integer"] + KINDS["unsigned integer"]
 KINDS["numeric"] = KINDS["integral"] + KINDS["real floating"] + KINDS["complex floating"]
 _SCALARS = (bool, int, float, complex)
 
@@ -39,17 +37,12 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 
 def promoted(one: Any, other: Any) -> Any:
     """The dtype of an operation on two dtypes. TypeError where the standard has none."""
-    integers = KINDS["integral"]
-    if one not in integers or other not in integers:
+    try:
         return weft.promote_types(one, other)
-    bits = [dtype.itemsize * 8 for dtype in (one, other)]
-    signed = [dtype in KINDS["signed integer"] for dtype in (one, other)]
-    if signed[0] == signed[1]:
-        return (SIGNED if signed[0] else UNSIGNED)[max(bits)]
-    needed = max(b if is_signed else 2 * b for b, is_signed in zip(bits, signed))
-    if needed > 64:
-        raise TypeError(f"result_type: expected dtypes with a common one, got {one} and {other}")
-    return SIGNED[needed]
+    except RuntimeError:
+        raise TypeError(
+            f"result_type: expected dtypes with a common one, got {one} and {other}"
+        ) from None
 
 
 def result_type(*arrays_and_dtypes: Any) -> Any:

@@ -42,9 +42,9 @@ class Info:
             if kind is None or isdtype(dtype, kind)
         }
 
-    def devices(self) -> list[Any]:
+    def devices(self) -> tuple[Any, ...]:
         """All devices."""
-        return [weft.device("cpu")]
+        return (weft.device("cpu"),)
 
 
 def __array_namespace_info__() -> Info:
