@@ -237,5 +237,5 @@ def test_names_that_libraries_import(tmp_path: Path) -> None:
         "True True",
         "False <torch.ops.aten._pin_memory.default, which weft lacks>",
         "True False",
-        "[S(0), R, P(avg)] False True",
+        "[Shard(dim=0), Replicate(), Partial(avg)] False True",
     ]

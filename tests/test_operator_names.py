@@ -24,6 +24,7 @@ ALLOWED = {
     "src/weft/array_api/": "the names of the standard",
     "src/weft/fx/": "PyTorch's names in graphs, and the operators of Python's syntax",
     "src/weft/autograd/graph.py": "words of an option",
+    "src/weft/distributed/tensor/": "rules of placements that do not follow from facts",
     "src/weft/func/": "rules of batches that do not follow from facts",
     "src/weft/jit/archive/": "what PyTorch calls operators, today and in older archives",
     "src/weft/jit/codegen/steps.py": "the words of formulas",

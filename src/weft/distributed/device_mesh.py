@@ -69,6 +69,8 @@ class DeviceMesh:
         ranks = mesh.detach() if isinstance(mesh, Tensor) else _C.tensor(mesh)
         self.mesh = ranks.to(_C.int32)
         self.mesh_dim_names = None if mesh_dim_names is None else tuple(mesh_dim_names)
+        self._ranks = tuple(self.mesh.flatten().tolist())
+        self._sizes = tuple(self.mesh.shape)
         self._check(get_world_size())
         place = (self.mesh == get_rank()).nonzero().tolist()
         self._coordinate = tuple(place[0]) if place else None
@@ -80,7 +82,7 @@ class DeviceMesh:
             raise RuntimeError(f"DeviceMesh: expected {self.ndim} names of dimensions, got {names}")
         if names is not None and len(set(names)) < len(names):
             raise RuntimeError(f"DeviceMesh: expected different names of dimensions, got {names}")
-        ranks = self.mesh.flatten().tolist()
+        ranks = list(self._ranks)
         if len(set(ranks)) < len(ranks) or not set(ranks) <= set(range(world)):
             raise RuntimeError(
                 f"DeviceMesh: expected different ranks of a world of {world}, got {ranks}"
@@ -89,16 +91,16 @@ class DeviceMesh:
     @property
     def ndim(self) -> int:
         """The number of dimensions."""
-        return self.mesh.dim()
+        return len(self._sizes)
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The number of ranks along each dimension."""
-        return tuple(self.mesh.shape)
+        return self._sizes
 
     def size(self, mesh_dim: int | None = None) -> int:
         """The number of ranks, in all or along a dimension."""
-        return self.mesh.numel() if mesh_dim is None else self.mesh.shape[mesh_dim]
+        return len(self._ranks) if mesh_dim is None else self._sizes[mesh_dim]
 
     def get_rank(self) -> int:
         """The rank of this process in the world."""
@@ -121,8 +123,7 @@ class DeviceMesh:
         """The groups of this process, by dimension. RuntimeError where it is none of the ranks."""
         if self._coordinate is None:
             raise RuntimeError(
-                f"DeviceMesh: expected one of the ranks {self.mesh.flatten().tolist()}, "
-                f"got {get_rank()}"
+                f"DeviceMesh: expected one of the ranks {list(self._ranks)}, got {get_rank()}"
             )
         return self._groups
 
@@ -160,8 +161,7 @@ class DeviceMesh:
         return hash(self._key())
 
     def _key(self) -> Any:
-        ranks = tuple(self.mesh.flatten().tolist())
-        return self.device_type, ranks, self.shape, self.mesh_dim_names
+        return self.device_type, self._ranks, self._sizes, self.mesh_dim_names
 
     def __repr__(self) -> str:
         names = self.mesh_dim_names or range(self.ndim)

@@ -25,6 +25,8 @@ class Parameter(Tensor):
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         if data is None:
             data = _C.empty(0)
+        if hasattr(type(data), "_as_parameter"):  # of several processes
+            return data._as_parameter(requires_grad)
         return Tensor._make_subclass(cls, data, requires_grad)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:

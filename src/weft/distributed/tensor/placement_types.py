@@ -23,33 +23,38 @@ class Placement:
         return isinstance(self, Partial) and reduce_op in (None, self.reduce_op)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Shard(Placement):
-    """Each process holds a part of dimension `dim`.
+    """Each process holds a part of dimension `dim`, as `chunk` cuts it: the last ones may have
+    less, or nothing.
 
-    >>> Shard(0), Shard(0).is_shard(1)
-    (S(0), False)
+    >>> Shard(0), str(Shard(0)), Shard(0).is_shard(1)
+    (Shard(dim=0), 'S(0)', False)
     """
 
     dim: int
 
-    def __repr__(self) -> str:
+    def __str__(self) -> str:
         return f"S({self.dim})"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Replicate(Placement):
     """Each process holds all of the tensor."""
 
-    def __repr__(self) -> str:
+    def __str__(self) -> str:
         return "R"
 
 
 @dataclass(frozen=True, repr=False)
 class Partial(Placement):
-    """The tensor is the reduction ("sum", "avg", ...) of what the processes hold."""
+    """The tensor is the reduction ("sum", "avg", "max", "min", "product") of what the processes
+    hold."""
 
     reduce_op: str = "sum"
 
     def __repr__(self) -> str:
+        return f"Partial({self.reduce_op})"
+
+    def __str__(self) -> str:
         return f"P({self.reduce_op})"

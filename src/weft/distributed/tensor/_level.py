@@ -1,0 +1,203 @@
+"""Operators on tensors of several processes: on what this process has, by the rules.
+
+The extension hands every operator that Python asks for to the level (`perform`), and everything
+else that is asked of a tensor (`face`), as it does for traces and for vmap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+from weft import _C
+from weft._C import Tensor
+from weft.distributed.tensor import _rules
+from weft.distributed.tensor._faces import FACES
+from weft.distributed.tensor._layout import Layout, Placements, of_gradient
+from weft.distributed.tensor._moves import move, moved
+from weft.distributed.tensor._plans import Plan, cheapest, tensors_in
+from weft.distributed.tensor.placement_types import Partial, Replicate
+from weft.func._batched import seen_by
+from weft.func._operators import Operator, operator, operator_of_key
+
+Call = Callable[[list[Any], Sequence[Placements]], Any]
+
+
+class Level:
+    """What operators do to tensors of the class `kind`, whose memory is that of this process's
+    part, and which have a `_layout`."""
+
+    operator = staticmethod(operator_of_key)
+
+    def __init__(self, kind: type[Tensor]) -> None:
+        self.kind = kind
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Within, this thread's operators go to the level."""
+        _C._trace_begin()
+        try:
+            with seen_by(self):
+                yield
+        finally:
+            _C._trace_end()
+
+    @contextmanager
+    def outside(self) -> Iterator[None]:
+        """Within, operators run on the parts of this process."""
+        with seen_by(None), _C.DisableTorchFunctionSubclass():
+            yield
+
+    # Tensors ----------------------------------------------------------------------------------
+
+    def layout(self, tensor: Any) -> Layout:
+        """Where a tensor lies."""
+        return tensor._layout
+
+    def wrap(self, local: Tensor, layout: Layout) -> Any:
+        """A tensor of several processes, over the part of this one."""
+        made = local.as_subclass(self.kind)
+        made.__dict__["_layout"] = layout
+        return made
+
+    def part(self, whole: Tensor, layout: Layout) -> Tensor:
+        """The part of this process of a tensor that all have."""
+        every = layout.placed((Replicate(),) * layout.mesh.ndim)
+        return moved(whole, every, layout.placements)
+
+    def redistributed(self, tensor: Any, target: Placements) -> Any:
+        """The tensor with other placements."""
+        layout = self.layout(tensor)
+        if layout.placements == target:
+            return tensor
+        with self.outside():
+            return self.wrap(move(tensor, layout, target), layout.placed(target))
+
+    def settled(self, tensor: Any) -> Any:
+        """The tensor with no reductions left to do."""
+        placements = self.layout(tensor).placements
+        return self.redistributed(tensor, of_gradient(placements))
+
+    def whole(self, tensor: Any) -> Tensor:
+        """All of the tensor, as a plain one."""
+        if not isinstance(tensor, self.kind):
+            return tensor
+        layout = self.layout(tensor)
+        every = (Replicate(),) * layout.mesh.ndim
+        with self.outside():
+            return move(tensor, layout, every).as_subclass(Tensor)
+
+    # Called by the extension ----------------------------------------------------------------------
+
+    def perform(self, schema: str, given: tuple[Any, ...]) -> Any:
+        """The result of an operator, from what all processes have."""
+        op = operator(schema)
+        if not any(isinstance(each, self.kind) for each in tensors_in(given)):
+            with self.outside():
+                return op.call(given)
+        if op.writes_out:
+            self.unsupported(f"{op.name}: expected no out= beside DTensors, got one")
+        return _rules.apply(self, op, given)
+
+    def face(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Something that is no operator of the table was asked of a tensor."""
+        if name not in FACES:
+            self.unsupported(f"{name}: expected what works on a DTensor, got one that does not")
+        return FACES[name](self, *args, **kwargs)
+
+    def unsupported(self, what: str) -> NoReturn:
+        """Raises for what there is no rule for."""
+        raise NotImplementedError(what)
+
+    # What faces of vmap ask: here no tensor stands for samples.
+
+    def samples(self, tensor: Any) -> None:
+        """None."""
+
+    def refuse_decision(self, what: str, given: Any) -> None:
+        """Nothing: elements are those of all processes."""
+
+    # Plans --------------------------------------------------------------------------------------
+
+    def run(self, op: Operator, given: Sequence[Any], plan: Plan, call: Call | None = None) -> Any:
+        """The result by a plan; `call`, told the placements of the operands, computes it of this
+        process's parts (the operator itself where nothing is said)."""
+        tensors = tensors_in(given)
+        mesh = next(self.layout(t).mesh for t in tensors if isinstance(t, self.kind))
+        layouts = [self._layout_on(op, t, mesh) for t in tensors]
+        sizes = [layout_bytes(t, layout) for t, layout in zip(tensors, layouts)]
+        found = cheapest(plan, layouts, sizes, op.in_place)
+        if found is None:
+            raise RuntimeError(
+                f"{op.name}: expected operands that leave the placements of the first as they are, "
+                f"got {[layout.placements for layout in layouts]}"
+            )
+        targets, result = found
+        with self.outside():
+            parts = iter([self._enter(*each, result) for each in zip(tensors, layouts, targets)])
+            items = [_filled(each, parts) for each in given]
+            if plan.shape is not None:
+                own = Layout(mesh, result, tuple(plan.shape)).local_shape()
+                items = [own if a.is_size else item for a, item in zip(op.arguments, items)]
+            made = op.call(items) if call is None else call(items, targets)
+            if op.in_place:
+                return given[0]
+            extents = {
+                letter: size
+                for letters, layout in zip(plan.operands, layouts)
+                for letter, size in zip(letters, layout.shape)
+            }
+            return self._wrapped(made, Layout(mesh, result, ()), plan.result, extents)
+
+    def _layout_on(self, op: Operator, tensor: Tensor, mesh: Any) -> Layout:
+        if not isinstance(tensor, self.kind):
+            return Layout(mesh, (Replicate(),) * mesh.ndim, tuple(tensor.shape))
+        layout = self.layout(tensor)
+        if layout.mesh != mesh:
+            raise RuntimeError(
+                f"{op.name}: expected DTensors of one mesh, got {layout.mesh}, {mesh}"
+            )
+        return layout
+
+    def _enter(self, tensor: Tensor, layout: Layout, target: Placements, result: Placements) -> Any:
+        """This process's part of an operand. Where the processes compute different parts of the
+        result from equal ones, the gradients of those are terms of a sum."""
+        terms = tuple(
+            Partial(made.reduce_op if isinstance(made, Partial) else "sum")
+            if isinstance(now, Replicate) and not isinstance(made, Replicate)
+            else now
+            for now, made in zip(of_gradient(target), result)
+        )
+        terms = tuple(
+            Replicate() if isinstance(now, Partial) else term for now, term in zip(target, terms)
+        )
+        if layout.placements == target and (terms == target or not tensor.requires_grad):
+            return tensor
+        return move(tensor, layout, target, grad_from=terms)
+
+    def _wrapped(self, made: Any, layout: Layout, letters: Sequence[Any], extents: Any) -> Any:
+        if isinstance(made, Tensor):
+            shape = [
+                extents[letter] if letter is not None else size
+                for letter, size in zip(letters, made.shape)
+            ]
+            return self.wrap(made, layout._replace(shape=tuple(shape)))
+        if isinstance(made, (tuple, list)):
+            return type(made)([self._wrapped(each, layout, letters, extents) for each in made])
+        return made
+
+
+def layout_bytes(tensor: Tensor, layout: Layout) -> int:
+    """The memory of the whole tensor."""
+    size = tensor.element_size()
+    for each in layout.shape:
+        size *= each
+    return size
+
+
+def _filled(value: Any, parts: Iterator[Any]) -> Any:
+    """An argument with the parts of this process in place of its tensors."""
+    if isinstance(value, (list, tuple)):
+        return type(value)([_filled(each, parts) for each in value])
+    return next(parts) if isinstance(value, Tensor) else value
