@@ -6,8 +6,12 @@ import pytest
 from mpi_support import SIZES, run
 
 pytestmark = pytest.mark.threads
+sizes = pytest.mark.parametrize("count", sorted({1, 3, *SIZES}))
 
 
-@pytest.mark.parametrize("count", sorted({1, 3, *SIZES}))
-def test_tensors(count: int) -> None:
-    run("tensors.py", count)
+@sizes
+@pytest.mark.parametrize(
+    "program", ["tensors.py", "tensor_operators.py", "tensor_parallel.py"], ids=lambda p: p[:-3]
+)
+def test_tensors(program: str, count: int) -> None:
+    run(program, count)

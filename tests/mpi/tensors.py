@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import copy
 import itertools
+import pickle
 from collections.abc import Callable
 from typing import Any
 
 import weft
 import weft.distributed as dist
-from weft import nn
-from weft.distributed.tensor import (
-    DTensor,
-    Partial,
-    Replicate,
-    Shard,
-    distribute_tensor,
-)
-from weft.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+import weft.distributed.tensor as tensor_module
+from weft.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
 
 dist.init_process_group()
 ME, N = dist.get_rank(), dist.get_world_size()
 MESH = dist.init_device_mesh("cpu", (N,))
-F = nn.functional
 
 
 def made(*sizes: int, seed: float = 0.0) -> Any:
@@ -82,45 +75,109 @@ def check_placements() -> None:
                         raise AssertionError(f"{source} became {target}")
 
 
-def mlp(hidden: int) -> Any:
-    weft.manual_seed(3)
-    return nn.Sequential(nn.Linear(6, hidden), nn.GELU(), nn.Linear(hidden, 5)).double()
+def fails(kind: type[Exception], text: str, function: Callable[..., Any], *args: Any) -> None:
+    try:
+        function(*args)
+    except kind as error:
+        assert text in str(error), error
+    else:
+        raise AssertionError(f"expected {kind.__name__}: {text}")
 
 
-def grads_equal(what: str, module: Any, plain: Any) -> None:
-    for (name, one), (_, other) in zip(module.named_parameters(), plain.named_parameters()):
-        grad = one.grad.full_tensor() if isinstance(one, DTensor) else one.grad
-        close(f"{what}: gradient of {name}", grad, other.grad)
+def check_meshes() -> None:
+    """All changes of two placements, also where both cut one dimension."""
+    if N == 4:
+        for shape in ((2, 2), (4, 1)):
+            mesh = dist.init_device_mesh("cpu", shape)
+            x = made(7, 5)
+            both = list(itertools.product((Shard(0), Shard(1), Replicate()), repeat=2))
+            for source, target in itertools.product(both, both):
+                tensor = placed(x, source, mesh)
+                result = tensor.redistribute(placements=target)
+                assert result.to_local().shape == result._layout.local_shape()
+                close(f"{source} to {target}", result.full_tensor(), x)
+                (result * placed(x, target, mesh)).sum().backward()
+                close(f"{source} to {target}: gradient", tensor.grad.full_tensor(), x)
+                product = tensor @ placed(x, target, mesh).t()
+                close(f"{source} and {target}", product.full_tensor(), x @ x.t())
 
 
-def check_mlp() -> None:
-    train_mlp(12, use_local_output=True)
-    train_mlp(10, use_local_output=False)  # parts of several sizes
+def check_local() -> None:
+    """Gradients of what from_local takes and to_local gives."""
+    local = made(2, 3, seed=float(ME)).requires_grad_()
+    x = DTensor.from_local(local, MESH, [Shard(0)])
+    assert x.shape == (2 * N, 3)
+    weight = made(2 * N, 3)
+    (x.full_tensor() * weight).sum().backward()
+    close("from_local", local.grad, weight[2 * ME : 2 * ME + 2])
+    same = made(2, 3).requires_grad_()
+    x = DTensor.from_local(same, MESH, [Replicate()])
+    (x.to_local(grad_placements=[Partial()]) * (ME + 1)).sum().backward()
+    close("grad_placements", same.grad, weft.full_like(same, N * (N + 1) / 2))
+    other = DTensor.from_local(local, MESH, [Shard(0)], shape=(2 * N, 3))
+    (second,) = weft.autograd.grad(other.pow(3).sum(), local, create_graph=True)
+    (third,) = weft.autograd.grad(second.sum(), local)
+    close("second derivative", third, 6 * local.detach())
+    different = made(2, 3, seed=float(ME))
+    x = DTensor.from_local(different, MESH, [Replicate()], run_check=True)
+    close("run_check", x.to_local(), made(2, 3))
 
 
-def train_mlp(hidden: int, use_local_output: bool) -> None:
-    plain = mlp(hidden)
-    first = ColwiseParallel(use_local_output=use_local_output)
-    module = parallelize_module(copy.deepcopy(plain), MESH, {"0": first, "2": RowwiseParallel()})
-    assert [p.placements for p in module.parameters()] == [
-        *((Shard(0),), (Shard(0),), (Shard(1),), (Replicate(),))
-    ]
-    optimizers = [weft.optim.AdamW(each.parameters(), 0.1) for each in (plain, module)]
-    for step in range(3):
-        x = made(4, 6, seed=float(step)).requires_grad_()
-        other = x.detach().clone().requires_grad_()
-        expected, got = plain(x), module(other)
-        close("mlp", got, expected)
-        expected.pow(3).sum().backward()
-        got.pow(3).sum().backward()
-        close("mlp: gradient of the input", other.grad, x.grad)
-        grads_equal("mlp", module, plain)
-        for each in optimizers:
-            each.step()
-            each.zero_grad()
+def check_new() -> None:
+    """Factories, and numbers that are drawn as one process would."""
+    options = {"device_mesh": MESH, "placements": [Shard(1)]}
+    for name in ("zeros", "ones", "rand", "randn"):
+        weft.manual_seed(5)
+        expected = getattr(weft, name)(3, 5)
+        weft.manual_seed(5)
+        got = getattr(tensor_module, name)(3, 5, **options)
+        assert got.placements == (Shard(1),)
+        close(name, got.full_tensor(), expected)
+    got = tensor_module.full((3, 5), 7.0, **options, requires_grad=True)
+    assert got.requires_grad and got.is_leaf
+    close("full", got.full_tensor(), weft.full((3, 5), 7.0))
+    assert tensor_module.empty([3, 5], dtype=weft.int32, **options).dtype == weft.int32
+    weft.manual_seed(6)
+    expected = weft.empty(3, 5).normal_()
+    weft.manual_seed(6)
+    close("normal_", tensor_module.empty(3, 5, **options).normal_().full_tensor(), expected)
 
 
-CHECKS: list[Callable[[], None]] = [check_placements, check_mlp]
+def check_in_place() -> None:
+    x = placed(made(5, 3), Shard(0)).detach()
+    x += 1
+    x.mul_(placed(made(3), Shard(0)).detach()).clamp_(-1, 1)
+    expected = (made(5, 3) + 1).mul_(made(3)).clamp_(-1, 1)
+    close("in place", x.full_tensor(), expected)
+    x.copy_(placed(expected * 2, Replicate()).detach())
+    close("copy_", x.full_tensor(), expected * 2)
+    assert x.placements == (Shard(0),)
+    term = DTensor.from_local(made(5, 3), MESH, [Partial()])
+    fails(RuntimeError, "exp_: expected operands that leave the placements", term.exp_)
+
+
+def check_elements() -> None:
+    x = placed(made(5, 3), Shard(0)).detach()
+    close("item", weft.tensor(x.sum().item(), dtype=weft.float64), made(5, 3).sum())
+    assert bool((x.abs() < 2).all()) and len(x) == 5 and x.stride() == (3, 1) and x.numel() == 15
+    assert [row.shape for row in x] == [(3,)] * 5 and x.size(0) == 5
+    assert "placements=(Shard(dim=0),))" in repr(x)
+    for name in ("numpy", "tolist"):
+        fails(RuntimeError, f"{name}: expected a plain tensor, got a DTensor", getattr(x, name))
+    fails(RuntimeError, "add: expected DTensors alone, got a plain", lambda: x + made(5, 3))
+    fails(NotImplementedError, "linalg_svd: expected an operator with a rule", weft.linalg.svd, x)
+    fails(TypeError, "pickle: expected a tensor of one process", pickle.dumps, x)
+    assert copy.deepcopy(x).placements == x.placements
+
+
+CHECKS: list[Callable[[], None]] = [
+    check_placements,
+    check_meshes,
+    check_local,
+    check_new,
+    check_in_place,
+    check_elements,
+]
 
 if __name__ == "__main__":
     for check in CHECKS:

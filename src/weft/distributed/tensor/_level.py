@@ -12,7 +12,12 @@ from typing import Any, NoReturn
 
 from weft import _C
 from weft._C import Tensor
-from weft.distributed.tensor import _rules
+from weft.distributed.tensor import (  # noqa: F401 (rules)
+    _lookups,
+    _products,
+    _rules,
+    _views,
+)
 from weft.distributed.tensor._faces import FACES
 from weft.distributed.tensor._layout import Layout, Placements, of_gradient
 from weft.distributed.tensor._moves import move, moved
@@ -148,6 +153,8 @@ class Level:
                 for letters, layout in zip(plan.operands, layouts)
                 for letter, size in zip(letters, layout.shape)
             }
+            if plan.shape is not None:
+                extents = dict(zip(plan.result, plan.shape))
             return self._wrapped(made, Layout(mesh, result, ()), plan.result, extents)
 
     def _layout_on(self, op: Operator, tensor: Tensor, mesh: Any) -> Layout:

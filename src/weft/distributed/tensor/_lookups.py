@@ -1,0 +1,126 @@
+"""Rules of lookups: by words, places and targets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from weft import _C
+from weft._C import Tensor
+from weft.distributed.tensor._layout import Placements
+from weft.distributed.tensor._plans import by_terms, shape_of
+from weft.distributed.tensor._rules import by_kind, rule, whole
+from weft.func._operators import Operator
+
+if TYPE_CHECKING:
+    from weft.distributed.tensor._level import Level
+
+_aten = _C._aten
+
+
+@rule("embedding")
+def _embedding(level: Level, op: Operator, given: Sequence[Any]) -> Any:
+    """Of a cut vocabulary each process looks up its own words, and has zeros for others."""
+    places = list(range(given[1].dim()))
+    plan = by_terms(["ve", places], [*places, "e"], given[:2])
+
+    def look_up(items: list[Any], targets: Sequence[Placements]) -> Tensor:
+        layout = level.layout(given[0]).placed(targets[0])
+        begin, count = layout.own(0)
+        weight, words, padding, *rest = items
+        if count == layout.shape[0]:
+            return op.call(items)
+        if count == 0:
+            return weight.new_zeros((*words.shape, weight.size(1)))
+        own = (words >= begin) & (words < begin + count)
+        padding = op.value(given, "padding_idx") - begin
+        padding = padding if 0 <= padding < count else -1
+        found = op.call([weight, _C.where(own, words - begin, 0), padding, *rest])
+        return found * own.unsqueeze(-1)
+
+    return level.run(op, given, plan, look_up)
+
+
+@rule("index.Tensor")
+def _index(level: Level, op: Operator, given: Sequence[Any]) -> Any:
+    """One list of places along one dimension leaves the others; other indices need all."""
+    x, indices = given
+    found = [at for at, each in enumerate(indices) if each is not None]
+    letters = list(range(x.dim()))
+    at = found[0]
+    if len(found) > 1 or indices[at].dtype == _C.bool:
+        return whole(level, op, given)
+    places = [f"i{n}" for n in range(indices[at].dim())]
+    own = [*letters[:at], None, *letters[at + 1 :]]
+    result = [*letters[:at], *places, *letters[at + 1 :]]
+    return level.run(op, given, by_terms([own, places], result, [x, indices[at]]))
+
+
+@rule("gather")
+def _gather(level: Level, op: Operator, given: Sequence[Any]) -> Any:
+    """Of what is cut along `dim` each process takes its own elements, and zeros for others."""
+    x, dim, index = given[:3]
+    at = dim % x.dim()
+    letters = [None if one != other else d for d, (one, other) in enumerate(_sizes(x, index))]
+    own = [*letters[:at], "entry", *letters[at + 1 :]]
+    other = [*letters[:at], None, *letters[at + 1 :]]
+    plan = by_terms([own, other], other, [x, index])
+
+    def take(items: list[Any], targets: Sequence[Placements]) -> Tensor:
+        begin, count = level.layout(x).placed(targets[0]).own(at)
+        source, _, places, *rest = items
+        if count == shape_of(x)[at]:
+            return op.call(items)
+        if count == 0:
+            return source.new_zeros(places.shape)
+        here = (places >= begin) & (places < begin + count)
+        return op.call([source, dim, _C.where(here, places - begin, 0), *rest]) * here
+
+    return level.run(op, given, plan, take)
+
+
+def _sizes(x: Tensor, index: Tensor) -> Any:
+    return zip(shape_of(x), shape_of(index), strict=True)
+
+
+@rule("softmax log_softmax logsumexp")
+def _softmax(level: Level, op: Operator, given: Sequence[Any]) -> Any:
+    """Along a dimension that is cut: by what is largest, and by the sum, over all processes."""
+    x, dim = given[0], op.value(given, "dim")
+    dims = [dim % x.dim()] if isinstance(dim, int) else [each % x.dim() for each in dim]
+    if not any(p.is_shard(d) for p in level.layout(x).placements for d in dims):
+        return by_kind(level, op, given)
+    if "dtype" in [a.name for a in op.arguments]:
+        dtype = op.value(given, "dtype")
+        x = x if dtype in (None, Ellipsis) else _aten.to(x, dtype)
+    top = level.settled(_aten.amax(_aten.detach(x), dims, True))
+    shifted = _aten.sub(x, top)
+    if op.name == "softmax":
+        powers = _aten.exp(shifted)
+        return _aten.div(powers, level.settled(_aten.sum(powers, dims, True)))
+    log = _aten.log(level.settled(_aten.sum(_aten.exp(shifted), dims, True)))
+    if op.name == "log_softmax":
+        return _aten.sub(shifted, log)
+    result = _aten.add(log, top)
+    return result if op.value(given, "keepdim") else _aten.squeeze(result, dims)
+
+
+@rule("nll_loss nll_loss_nd")
+def _nll_loss(level: Level, op: Operator, given: Sequence[Any]) -> Any:
+    """What targets take of the scores, weighted. Both may be cut along batches, scores along
+    classes."""
+    x, target, weight, reduction, ignored = (
+        op.value(given, name) for name in ("self", "target", "weight", "reduction", "ignore_index")
+    )
+    at = min(x.dim() - 1, 1)
+    counts = _aten.ne(target, ignored)
+    places = _aten.mul(target, counts)
+    taken = _aten.squeeze(_aten.gather(x, at, _aten.unsqueeze(places, at)), at)
+    weights = _aten.to(counts, x.dtype)
+    if weight is not None:
+        weights = _aten.mul(weights, _aten.index(weight, [places]))
+    losses = _aten.neg(_aten.mul(taken, weights))
+    if reduction == 0:
+        return losses
+    total = _aten.sum(losses)
+    return total if reduction == 2 else _aten.div(total, _aten.sum(weights))
