@@ -31,7 +31,7 @@ def _embedding(level: Level, op: Operator, given: Sequence[Any]) -> Any:
         if count == layout.shape[0]:
             return op.call(items)
         if count == 0:
-            return weight.new_zeros((*words.shape, weight.size(1)))
+            return _nothing(weight, [*words.shape, weight.size(1)])
         own = (words >= begin) & (words < begin + count)
         padding = op.value(given, "padding_idx") - begin
         padding = padding if 0 <= padding < count else -1
@@ -39,6 +39,11 @@ def _embedding(level: Level, op: Operator, given: Sequence[Any]) -> Any:
         return found * own.unsqueeze(-1)
 
     return level.run(op, given, plan, look_up)
+
+
+def _nothing(source: Tensor, shape: Sequence[int]) -> Tensor:
+    """Zeros that have a gradient: backward has the same collectives in all processes."""
+    return (source.sum() * 0).expand(shape)
 
 
 @rule("index.Tensor")
@@ -72,7 +77,7 @@ def _gather(level: Level, op: Operator, given: Sequence[Any]) -> Any:
         if count == shape_of(x)[at]:
             return op.call(items)
         if count == 0:
-            return source.new_zeros(places.shape)
+            return _nothing(source, places.shape)
         here = (places >= begin) & (places < begin + count)
         return op.call([source, dim, _C.where(here, places - begin, 0), *rest]) * here
 

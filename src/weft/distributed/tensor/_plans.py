@@ -48,11 +48,12 @@ class Way(NamedTuple):
 
 
 def ways(plan: Plan, now: Sequence[Placement]) -> Iterator[Way]:
-    """All that a plan allows, for operands that are placed so now."""
+    """What a plan allows, for operands that are placed so now: along dimensions of which one is
+    cut."""
     everywhere: list[Placement] = [Replicate() for _ in plan.operands]
     yield Way(tuple(everywhere), Replicate())
-    letters = dict.fromkeys(each for letters in plan.operands for each in letters)
-    for letter in letters:
+    cut = [own[each.dim] for own, each in zip(plan.operands, now) if isinstance(each, Shard)]
+    for letter in dict.fromkeys(each for own in plan.operands for each in own if each in cut):
         if letter is None or not (letter in plan.result or letter in plan.sums):
             continue
         placed: list[Placement] = [
@@ -82,17 +83,16 @@ def _way(plan: Plan, placed: Sequence[Placement], result: Placement) -> Way:
     )
 
 
-def cost(size: int, count: int, now: Placement, then: Placement) -> float:
-    """About how many bytes each of `count` processes sends for a tensor of `size` bytes."""
+def cost(size: int, now: Placement, then: Placement) -> float:
+    """About how many bytes each process sends and takes for a tensor of `size` bytes: of equal
+    ones those of PyTorch's placements."""
     if now == then:
         return 0
     if isinstance(now, Replicate):
         return size * 1e-3
     if isinstance(then, Partial):
-        return math.inf if isinstance(now, Partial) else size * 2 + 2
-    if isinstance(now, Shard):
-        return 1 + (size / count if isinstance(then, Shard) else size)
-    return 1 + (size if isinstance(then, Shard) else 2 * size)
+        return math.inf
+    return 1 + (2 * size if isinstance(now, Partial) and isinstance(then, Replicate) else size)
 
 
 def cheapest(
@@ -103,15 +103,11 @@ def cheapest(
     chosen = []
     for at in range(layouts[0].mesh.ndim):
         now = [layout.placements[at] for layout in layouts]
-        count = layouts[0].mesh.size(at)
 
-        def price(way: Way, now: list[Placement] = now, count: int = count) -> float:
+        def price(way: Way, now: list[Placement] = now) -> float:
             if in_place and (way.operands[0] != now[0] or way.result != now[0]):
                 return math.inf
-            return sum(
-                cost(size, count, before, then)
-                for size, before, then in zip(sizes, now, way.operands)
-            )
+            return isinstance(way.result, Partial) + sum(map(cost, sizes, now, way.operands))
 
         best = min(ways(plan, now), key=price)
         if price(best) == math.inf:
