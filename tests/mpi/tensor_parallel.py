@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import copy
+import shutil
+import tempfile
 import warnings
 from typing import Any
 
 from tensors import MESH, N, close, fails, made
 
 import weft
+import weft.distributed as dist
 from weft import nn
 from weft.distributed.tensor import (
     DTensor,
@@ -187,6 +190,32 @@ def check_modules() -> None:
     nn.utils.clip_grad_norm_(linear.parameters(), 1.0)
 
 
+def check_checkpoints() -> None:
+    """What one way of cutting wrote, another reads, and a plain module; at most one row a process."""
+    plans: list[Any] = [
+        {"0": ColwiseParallel(), "2": RowwiseParallel()},
+        {"0": RowwiseParallel(), "2": ColwiseParallel()},
+    ]
+    modules = [parallelize_module(mlp(12), MESH, plan) for plan in plans]
+    for p in modules[0].parameters():
+        p.detach().mul_(2).add_(1)
+    saved: dict[str, Any] = {"step": 3, "model": modules[0].state_dict()}
+    folder = [tempfile.mkdtemp()]
+    dist.broadcast_object_list(folder)
+    dist.checkpoint.save(saved, checkpoint_id=folder[0])
+    plain = mlp(12)
+    for module in (modules[1], plain):
+        state: dict[str, Any] = {"step": 0, "model": module.state_dict()}
+        dist.checkpoint.load(state, checkpoint_id=folder[0])
+        assert state["step"] == 3
+        for one, other in zip(module.parameters(), modules[0].parameters()):
+            whole = one.full_tensor() if isinstance(one, DTensor) else one
+            close("checkpoint", whole, other.full_tensor())
+    dist.barrier()
+    if dist.get_rank() == 0:
+        shutil.rmtree(folder[0])
+
+
 class Named(nn.Module):
     def forward(self, x: Any, *, mask: Any = None) -> Any:
         assert (x.placements, mask.placements) == ((Replicate(),), (Shard(0),))
@@ -235,4 +264,5 @@ if __name__ == "__main__":
     check_mlp()
     check_transformer()
     check_modules()
+    check_checkpoints()
     check_styles()

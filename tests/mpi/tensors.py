@@ -5,12 +5,14 @@ from __future__ import annotations
 import copy
 import itertools
 import pickle
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import weft
 import weft.distributed as dist
 import weft.distributed.tensor as tensor_module
+from weft import nn
 from weft.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
 
 dist.init_process_group()
@@ -166,6 +168,18 @@ def check_elements() -> None:
         fails(RuntimeError, f"{name}: expected a plain tensor, got a DTensor", getattr(x, name))
     fails(RuntimeError, "add: expected DTensors alone, got a plain", lambda: x + made(5, 3))
     fails(NotImplementedError, "linalg_svd: expected an operator with a rule", weft.linalg.svd, x)
+    fails(RuntimeError, "all_reduce: expected plain tensors, got a DTensor", dist.all_reduce, x)
+    ddp = nn.parallel.DistributedDataParallel
+    linear = tensor_module.distribute_module(nn.Linear(2, 2), MESH)
+    fails(RuntimeError, "expected plain tensors, got a DTensor", ddp, linear)
+    fails(RuntimeError, "broadcast: expected plain tensors", dist.fsdp.fully_shard, linear)
+    fails(RuntimeError, "no vmap around it", weft.func.vmap(lambda row: row * 2), x)
+    compiled = weft.compile(lambda x: x.sum(0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        close("compile", compiled(x).full_tensor(), made(5, 3).sum(0))
+        module = weft.compile(tensor_module.distribute_module(nn.Linear(3, 2).double(), MESH))
+        assert module(x).placements == (Shard(0),)
     fails(TypeError, "pickle: expected a tensor of one process", pickle.dumps, x)
     assert copy.deepcopy(x).placements == x.placements
 

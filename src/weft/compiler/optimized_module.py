@@ -13,6 +13,7 @@ from weft.jit.execution import LOCK
 from weft.jit.script import script
 from weft.jit.script_function import ScriptFunction
 from weft.nn.modules.module import Module
+from weft.nn.parameter import is_spread
 
 _PLAIN = (bool, int, float, str, type(None))
 _BY_NAME: dict[str, Any] = {"int": int, "float": (int, float), "bool": bool, "str": str}
@@ -31,7 +32,7 @@ def _takes(schema: Any, args: tuple[Any, ...], kwargs: dict[str, Any], skip: int
 def _fits(argument: Any, value: Any) -> bool:
     name = str(argument.type)
     if name == "Tensor":
-        return isinstance(value, Tensor)
+        return isinstance(value, Tensor) and not is_spread(value)
     plain = _BY_NAME.get(name)
     return True if plain is None else isinstance(value, plain) and type(value) in _PLAIN
 
@@ -218,6 +219,8 @@ def _state_of(module: Any) -> Any:
         for name, value in part.__dict__.items():
             if isinstance(value, _PLAIN):
                 state.append((name, value))
+            elif is_spread(value):
+                return f"{name} of {type(part).__name__}, which several processes have"
             elif isinstance(value, (Tensor, Module)):
                 state.append((name, id(value)))
     return state

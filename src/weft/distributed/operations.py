@@ -12,6 +12,7 @@ from weft.distributed.errors import DistError
 from weft.distributed.groups import ProcessGroup
 from weft.distributed.launchers import is_debugging
 from weft.distributed.work import Work, progress
+from weft.nn.parameter import is_spread
 
 _FINGERPRINT = 256  # bytes in which a process says what it calls
 
@@ -107,6 +108,11 @@ def tensors_of(what: str, *values: Any) -> None:
     for value in values:
         if not isinstance(value, Tensor):
             raise TypeError(f"{what}: expected a tensor, got {type(value).__name__}")
+        if is_spread(value):
+            raise RuntimeError(
+                f"{what}: expected plain tensors, got a {type(value).__name__}; to_local() gives "
+                "one, of what this process has"
+            )
         if value.device.type != "cpu" or value.is_sparse:
             raise RuntimeError(
                 f"{what}: expected dense tensors of the CPU, got {value.layout} on {value.device}"

@@ -25,7 +25,7 @@ class Parameter(Tensor):
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         if data is None:
             data = _C.empty(0)
-        if hasattr(type(data), "_as_parameter"):  # of several processes
+        if is_spread(data):
             return data._as_parameter(requires_grad)
         return Tensor._make_subclass(cls, data, requires_grad)
 
@@ -39,6 +39,11 @@ class Parameter(Tensor):
 
     def __repr__(self, **options: Any) -> str:
         return "Parameter containing:\n" + super().__repr__(**options)
+
+
+def is_spread(tensor: Any) -> bool:
+    """Whether several processes have the tensor: a DTensor, over the memory of this one's part."""
+    return hasattr(type(tensor), "_as_parameter")
 
 
 class Buffer(Tensor):

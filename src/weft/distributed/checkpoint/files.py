@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from weft._C import Tensor
+from weft.autograd.grad_mode import no_grad
+from weft.distributed import tensor as spread
 from weft.distributed.fsdp.unit import Shard
 
 INDEX = "index.json"
@@ -58,13 +60,31 @@ def flattened(state: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def named(what: str, state: Any) -> dict[str, Any]:
-    """The leaves by their names. ValueError where two have one name."""
+    """The leaves by their names, DTensors as rows. ValueError where two have one name."""
     found: dict[str, Any] = {}
     for name, value in flattened(state):
         if name in found:
             raise ValueError(f"{what}: expected different names, got {name!r} twice")
-        found[name] = value
+        is_spread = isinstance(value, spread.DTensor)
+        found[name] = piece_of(by_rows(value)) if is_spread else value
     return found
+
+
+def by_rows(value: spread.DTensor) -> spread.DTensor:
+    """A DTensor cut into rows; whole in all processes where it has none, or the mesh is no line."""
+    mesh = value.device_mesh
+    every: list[spread.Placement] = [spread.Replicate()] * mesh.ndim
+    is_cut = mesh.ndim == 1 and value.dim() > 0
+    with no_grad():
+        return value.detach().redistribute(placements=[spread.Shard(0)] if is_cut else every)
+
+
+def piece_of(value: spread.DTensor) -> Tensor | Shard:
+    """What this process has of a DTensor that was cut into rows."""
+    local = value.to_local()
+    if not value.placements[0].is_shard():
+        return local
+    return Shard(local, value._layout.own(0)[0], tuple(value.shape))
 
 
 def is_piece(value: Any) -> bool:

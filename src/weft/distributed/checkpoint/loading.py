@@ -10,9 +10,17 @@ from typing import Any
 
 from weft._C import Tensor
 from weft.autograd.grad_mode import no_grad
-from weft.distributed.checkpoint.files import file_in, folder_of, is_piece, read_index
+from weft.distributed.checkpoint.files import (
+    by_rows,
+    file_in,
+    folder_of,
+    is_piece,
+    piece_of,
+    read_index,
+)
 from weft.distributed.fsdp.unit import Shard
 from weft.distributed.groups import ProcessGroup
+from weft.distributed.tensor import DTensor
 from weft.serialization.safetensors import load_file
 
 
@@ -51,8 +59,7 @@ def _fill(state: Any, prefix: str, index: Any, opened: Callable[[Any], Any], fol
         if is_piece(value):
             if name not in index["tensors"]:
                 raise KeyError(f"load: expected {name!r} in {folder}, which has no such tensor")
-            shard = value if isinstance(value, Shard) else Shard(value, 0, tuple(value.shape))
-            _fill_rows(name, shard, index["tensors"][name], opened)
+            _fill_tensor(name, value, index["tensors"][name], opened)
         elif isinstance(value, dict | list):
             _fill(value, name, index, opened, folder)
         elif name in index["values"]:
@@ -60,6 +67,17 @@ def _fill(state: Any, prefix: str, index: Any, opened: Callable[[Any], Any], fol
             state[key] = tuple(found) if isinstance(value, tuple) else found
         else:
             raise KeyError(f"load: expected {name!r} in {folder}, which has no such value")
+
+
+def _fill_tensor(name: str, value: Any, entry: Any, opened: Callable[[Any], Any]) -> None:
+    if isinstance(value, DTensor):
+        rows = by_rows(value)
+        _fill_tensor(name, piece_of(rows), entry, opened)
+        with no_grad():
+            value.detach().copy_(rows)
+        return
+    shard = value if isinstance(value, Shard) else Shard(value, 0, tuple(value.shape))
+    _fill_rows(name, shard, entry, opened)
 
 
 def _fill_rows(name: str, shard: Shard, entry: Any, opened: Callable[[Any], Any]) -> None:

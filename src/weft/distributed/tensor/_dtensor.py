@@ -54,6 +54,8 @@ class DTensor(Tensor):
         cls, func: Any, types: Iterable[type], args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
+        if _C._recorder() is not None:
+            raise RuntimeError("DTensor: expected no jit.trace and no vmap around it, got one")
         if not _settings.plain_beside:
             _check_alike(func, [*args, *kwargs.values()])
         with LEVEL.active(), _C.DisableTorchFunctionSubclass():

@@ -115,6 +115,8 @@ class Level:
         """Raises for what there is no rule for."""
         raise NotImplementedError(what)
 
+    paused = outside  # what faces of traces ask
+
     # What faces of vmap ask: here no tensor stands for samples.
 
     def samples(self, tensor: Any) -> None:

@@ -214,6 +214,8 @@ def move(
 ) -> Tensor:
     """As `moved`, and differentiable: by `Step`, whose gradients lie as their tensors do where
     nothing else is said."""
+    if type(local) is not Tensor:
+        local = local.as_subclass(Tensor)
     if not (is_grad_enabled() and local.requires_grad):
         with no_grad():
             return moved(local, layout, target)

@@ -13,6 +13,7 @@ from weft.distributed.algorithms.join import Join, Joinable, JoinHook
 from weft.distributed.collectives import all_reduce, broadcast
 from weft.distributed.groups import ProcessGroup, member
 from weft.distributed.objects import all_gather_object
+from weft.distributed.operations import tensors_of
 from weft.distributed.reductions import ReduceOp
 from weft.futures import Future
 from weft.nn.modules.module import Module
@@ -76,6 +77,7 @@ class DistributedDataParallel(Module, Joinable):
         self.process_group = member("DistributedDataParallel", group)
         ignored = getattr(module, "_ddp_params_and_buffers_to_ignore", ())
         named = {n: p for n, p in module.named_parameters() if n not in ignored}
+        tensors_of("DistributedDataParallel", *named.values())
         trained = [parameter for parameter in named.values() if parameter.requires_grad]
         if not trained:
             raise RuntimeError(
