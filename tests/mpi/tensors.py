@@ -168,6 +168,7 @@ def check_elements() -> None:
         fails(RuntimeError, f"{name}: expected a plain tensor, got a DTensor", getattr(x, name))
     fails(RuntimeError, "add: expected DTensors alone, got a plain", lambda: x + made(5, 3))
     fails(NotImplementedError, "linalg_svd: expected an operator with a rule", weft.linalg.svd, x)
+    fails(RuntimeError, "view: expected sizes of 15 elements, got [7]", x.view, 7)
     fails(RuntimeError, "all_reduce: expected plain tensors, got a DTensor", dist.all_reduce, x)
     ddp = nn.parallel.DistributedDataParallel
     linear = tensor_module.distribute_module(nn.Linear(2, 2), MESH)

@@ -22,7 +22,7 @@ from weft.distributed.tensor._faces import FACES
 from weft.distributed.tensor._layout import Layout, Placements, of_gradient
 from weft.distributed.tensor._moves import move, moved
 from weft.distributed.tensor._plans import Plan, cheapest, tensors_in
-from weft.distributed.tensor.placement_types import Partial, Replicate
+from weft.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
 from weft.func._batched import seen_by
 from weft.func._operators import Operator, operator, operator_of_key
 
@@ -170,17 +170,8 @@ class Level:
         return layout
 
     def _enter(self, tensor: Tensor, layout: Layout, target: Placements, result: Placements) -> Any:
-        """This process's part of an operand. Where the processes compute different parts of the
-        result from equal ones, the gradients of those are terms of a sum."""
-        terms = tuple(
-            Partial(made.reduce_op if isinstance(made, Partial) else "sum")
-            if isinstance(now, Replicate) and not isinstance(made, Replicate)
-            else now
-            for now, made in zip(of_gradient(target), result)
-        )
-        terms = tuple(
-            Replicate() if isinstance(now, Partial) else term for now, term in zip(target, terms)
-        )
+        """This process's part of an operand."""
+        terms = tuple(map(_of_terms, target, result))
         if layout.placements == target and (terms == target or not tensor.requires_grad):
             return tensor
         return move(tensor, layout, target, grad_from=terms)
@@ -188,13 +179,23 @@ class Level:
     def _wrapped(self, made: Any, layout: Layout, letters: Sequence[Any], extents: Any) -> Any:
         if isinstance(made, Tensor):
             shape = [
-                extents[letter] if letter is not None else size
-                for letter, size in zip(letters, made.shape)
+                size if letter is None else extents[letter]
+                for letter, size in zip(letters or [None] * made.dim(), made.shape)
             ]
             return self.wrap(made, layout._replace(shape=tuple(shape)))
         if isinstance(made, (tuple, list)):
             return type(made)([self._wrapped(each, layout, letters, extents) for each in made])
         return made
+
+
+def _of_terms(operand: Placement, result: Placement) -> Placement:
+    """The placement of an operand's gradient. Where processes compute different parts of a result
+    from equal operands, the gradients of those are terms of a sum."""
+    if isinstance(operand, Replicate) and isinstance(result, Partial):
+        return result
+    if isinstance(operand, Replicate) and isinstance(result, Shard):
+        return Partial()
+    return Replicate() if isinstance(operand, Partial) else operand
 
 
 def layout_bytes(tensor: Tensor, layout: Layout) -> int:

@@ -7,6 +7,7 @@ letter that the result lacks, but that is summed over, leaves a sum over the pro
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -156,11 +157,11 @@ def by_formula(op: Operator, given: Sequence[Any], formula: str) -> Plan | None:
     whatever stands at those dimensions. None where it does not tell."""
     together = formula.startswith(("broadcast(", "joined(", "stacked("))
     from_end = formula.startswith("broadcast(")
-    count = iter(range(len(given) + 1000))
+    owners = itertools.count()
 
     def seen(value: Any) -> Any:
         if isinstance(value, Tensor):
-            owner, shape = next(count), shape_of(value)
+            owner, shape = next(owners), shape_of(value)
             places = range(-len(shape), 0) if from_end else range(len(shape))
             return [
                 1 if size == 1 else f"{0 if together else owner}:{at}"

@@ -88,10 +88,9 @@ def _told(op: Operator, given: Sequence[Any], formula: str) -> Plan:
 
 _JOINING = ("cat", "stack", "index_select")
 
-# What passes sums on: all tensors together, any one of them, or the first.
+# What passes sums on: all tensors together, or any one of them.
 _TOGETHER = frozenset(("add", "sub", "rsub", "cat", "stack", "copy"))
-_ONE = frozenset(("mul", "sum", "neg", "real", "imag", "conj"))
-_FIRST = frozenset(("div",))
+_ONE = frozenset(("mul", "sum", "neg"))
 _REDUCTIONS = {"sum": "sum", "amax": "max", "amin": "min", "max": "max", "min": "min"}
 
 
@@ -102,7 +101,7 @@ def _summed(op: Operator, plan: Plan, tensors: Sequence[Tensor]) -> Plan:
         partial = [list(range(len(tensors)))]
     elif name in _ONE:
         partial = [[i] for i in range(len(tensors))]
-    elif name in _FIRST:
+    elif name == "div":
         partial = [[0]]
     sums: dict[Any, str] = {}
     if op.kind == "reduce" and len(op.returns) == 1 and op.name in _REDUCTIONS:
@@ -149,9 +148,8 @@ def _elements(level: Level, op: Operator, given: Sequence[Any]) -> Any:
 def _like(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     """New parts beside those of the first tensor, of which no element counts."""
     layout = level.layout(given[0])
-    placements = tuple(Replicate() if p.is_partial() else p for p in layout.placements)
     with level.outside():
-        return level.wrap(op.call(given), layout.placed(placements))
+        return level.wrap(op.call(given), layout.placed(of_gradient(layout.placements)))
 
 
 @rule("new_zeros new_ones new_full new_empty")
@@ -247,9 +245,9 @@ def _parts(level: Level, op: Operator, given: Sequence[Any]) -> Any:
 @rule(
     "scatter scatter_add scatter_reduce index_put index_add index_copy index_fill equal "
     "nonzero masked_select isin unique_dim take_along_dim "
-    "bincount histc searchsorted bucketize one_hot item"
+    "bincount histc searchsorted bucketize one_hot"
 )
 def whole(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     """Every process has all, and computes all."""
     operands = [[None] * t.dim() for t in tensors_in(given)]
-    return level.run(op, given, Plan(operands, [None] * 1000))
+    return level.run(op, given, Plan(operands, ()))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from weft import _C
 from weft.distributed.tensor._plans import Plan, shape_of
-from weft.distributed.tensor._rules import mesh_size, rule
+from weft.distributed.tensor._rules import Unruled, mesh_size, rule
 from weft.func._operators import Operator
 
 if TYPE_CHECKING:
@@ -20,13 +21,18 @@ _aten = _C._aten
 def _view(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     """A dimension stays cut that stays as it is; of those that become one, or of one that becomes
     several, the outermost, where all processes have as much of it."""
+    if op.key == "view.dtype":
+        raise Unruled
     before = shape_of(given[0])
     after = _viewed(op, given, before)
-    count, letters = mesh_size([given[0]]), []
+    if math.prod(before) != math.prod(after):
+        raise RuntimeError(
+            f"{op.name}: expected sizes of {math.prod(before)} elements, got {after}"
+        )
+    count = mesh_size([given[0]])
     result: list[Any] = [None] * len(after)
     own: list[Any] = [None] * len(before)
-    letters = _groups(before, after) if 0 not in before else []
-    for one, other in letters:
+    for one, other in _groups(before, after) if 0 not in before else []:
         i = next((d for d in one if before[d] != 1), None)
         j = next((d for d in other if after[d] != 1), None)
         if i is None or j is None:
@@ -55,12 +61,8 @@ def _filled(
     left: Sequence[int] = (),
     right: Sequence[int] = (),
 ) -> list[int]:
-    count, known = 1, 1
-    for size in before:
-        count *= size
-    for size in wanted:
-        known *= size if size != -1 else 1
-    filled = [count // max(known, 1) if size == -1 else size for size in wanted]
+    known = math.prod(size for size in wanted if size != -1)
+    filled = [math.prod(before) // max(known, 1) if size == -1 else size for size in wanted]
     return [*left, *filled, *right]
 
 
