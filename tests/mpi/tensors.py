@@ -168,6 +168,19 @@ def check_elements() -> None:
         fails(RuntimeError, f"{name}: expected a plain tensor, got a DTensor", getattr(x, name))
     fails(RuntimeError, "add: expected DTensors alone, got a plain", lambda: x + made(5, 3))
     fails(NotImplementedError, "linalg_svd: expected an operator with a rule", weft.linalg.svd, x)
+    for wrong in (
+        lambda x: x.sum(5),
+        lambda x: x.transpose(0, 7),
+        lambda x: x.select(0, 9),
+        lambda x: x @ x,
+    ):
+        messages = []
+        for each in (x, made(5, 3)):
+            try:
+                wrong(each)
+            except (IndexError, RuntimeError) as error:
+                messages.append(f"{type(error)} {error}")
+        assert len(messages) == 2 and len(set(messages)) == 1, messages
     fails(RuntimeError, "view: expected sizes of 15 elements, got [7]", x.view, 7)
     fails(RuntimeError, "all_reduce: expected plain tensors, got a DTensor", dist.all_reduce, x)
     ddp = nn.parallel.DistributedDataParallel

@@ -7,7 +7,7 @@ else that is asked of a tensor (`face`), as it does for traces and for vmap.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
 from weft import _C
@@ -21,7 +21,7 @@ from weft.distributed.tensor import (  # noqa: F401 (rules)
 from weft.distributed.tensor._faces import FACES
 from weft.distributed.tensor._layout import Layout, Placements, of_gradient
 from weft.distributed.tensor._moves import move, moved
-from weft.distributed.tensor._plans import Plan, cheapest, tensors_in
+from weft.distributed.tensor._plans import Plan, cheapest, shape_of, tensors_in
 from weft.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
 from weft.func._batched import seen_by
 from weft.func._operators import Operator, operator, operator_of_key
@@ -158,6 +158,13 @@ class Level:
             if plan.shape is not None:
                 extents = dict(zip(plan.result, plan.shape))
             return self._wrapped(made, Layout(mesh, result, ()), plan.result, extents)
+
+    def try_sizes(self, op: Operator, given: Sequence[Any]) -> None:
+        """Raises what the operator raises of tensors of the whole sizes, if it does."""
+        with self.outside():
+            every = (t.detach().new_empty(shape_of(t), device="meta") for t in tensors_in(given))
+            with suppress(NotImplementedError):
+                op.call([_filled(each, every) for each in given])
 
     def _layout_on(self, op: Operator, tensor: Tensor, mesh: Any) -> Layout:
         if not isinstance(tensor, self.kind):

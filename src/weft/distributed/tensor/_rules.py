@@ -47,7 +47,8 @@ def apply(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     found = _BY_NAME.get(op.key) or _BY_NAME.get(op.name) or _BY_NAME.get(name)
     try:
         return (found or by_kind)(level, op, given)
-    except (Unruled, CannotEvaluate):
+    except (Unruled, CannotEvaluate, IndexError):
+        level.try_sizes(op, given)
         raise NotImplementedError(
             f"{op.name}: expected an operator with a rule for DTensor, got one without; "
             "full_tensor() and to_local() give plain tensors"
