@@ -172,6 +172,7 @@ def check_elements() -> None:
         lambda x: x.sum(5),
         lambda x: x.transpose(0, 7),
         lambda x: x.select(0, 9),
+        lambda x: x + x[:4],
         lambda x: x @ x,
     ):
         messages = []

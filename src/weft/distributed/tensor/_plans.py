@@ -136,18 +136,27 @@ def shape_of(tensor: Tensor) -> tuple[int, ...]:
     return tuple(tensor.shape) if layout is None else layout.shape
 
 
-def by_terms(terms: Sequence[Letters], result: Letters, tensors: Sequence[Tensor]) -> Plan:
-    """The plan of a product: letters of its factors that the result lacks are summed over.
-    Dimensions of size 1 are not cut, nor are letters of two sizes."""
-    sizes: dict[Any, set[int]] = {}
-    for letters, tensor in zip(terms, tensors):
+class Unruled(Exception):
+    """No rule covers a call."""
+
+
+def agreed(operands: Sequence[Letters], tensors: Sequence[Tensor]) -> list[list[Any]]:
+    """The letters of dimensions of more than one element. Unruled where one has two sizes."""
+    sizes: dict[Any, int] = {}
+    for letters, tensor in zip(operands, tensors):
         for letter, size in zip(letters, shape_of(tensor)):
-            sizes.setdefault(letter, set()).add(size)
-    cut = {each for each, found in sizes.items() if each is not None and len(found - {1}) == 1}
-    operands = [
-        [letter if letter in cut and size != 1 else None for letter, size in zip(letters, shape)]
-        for letters, shape in zip(terms, map(shape_of, tensors))
+            if letter is not None and size != 1 and sizes.setdefault(letter, size) != size:
+                raise Unruled
+    return [
+        [None if size == 1 else letter for letter, size in zip(letters, shape_of(tensor))]
+        for letters, tensor in zip(operands, tensors)
     ]
+
+
+def by_terms(terms: Sequence[Letters], result: Letters, tensors: Sequence[Tensor]) -> Plan:
+    """The plan of a product: letters of its factors that the result lacks are summed over."""
+    operands = agreed(terms, tensors)
+    cut = {letter for letters in operands for letter in letters} - {None}
     left = [letter if letter in cut else None for letter in result]
     return Plan(operands, left, {each: "sum" for each in cut if each not in left})
 
@@ -185,7 +194,10 @@ def by_formula(op: Operator, given: Sequence[Any], formula: str) -> Plan | None:
         result = list(eval(compiled(formula), {"__builtins__": {}, **shape_words.WORDS}, names))
     except (shape_words.Untold, IndexError, TypeError):
         return None
-    return Plan([_cut(each) for each in operands], _cut(result))
+    letters = [_cut(each) for each in operands]
+    if formula.startswith("joined("):  # where parts are joined they differ in size
+        letters = [[each if each in result else None for each in own] for own in letters]
+    return Plan(agreed(letters, tensors_in(given)), _cut(result))
 
 
 def _of_lists(value: Any) -> bool:

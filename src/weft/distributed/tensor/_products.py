@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from weft import _C
-from weft.distributed.tensor._plans import by_terms, tensors_in
-from weft.distributed.tensor._rules import Unruled, rule
+from weft.distributed.tensor._plans import Unruled, by_terms, tensors_in
+from weft.distributed.tensor._rules import rule
 from weft.func._operators import Operator
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from weft._C import Tensor
 from weft.distributed.tensor._layout import Layout, of_gradient, span
 from weft.distributed.tensor._plans import (
     Plan,
+    Unruled,
     by_formula,
     by_terms,
     shape_of,
@@ -25,10 +26,6 @@ if TYPE_CHECKING:
 Rule = Callable[["Level", Operator, Sequence[Any]], Any]
 _aten = _C._aten
 _BY_NAME: dict[str, Rule] = {}
-
-
-class Unruled(Exception):
-    """No rule covers a call."""
 
 
 def rule(names: str) -> Callable[[Rule], Rule]:

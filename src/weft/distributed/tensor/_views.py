@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from weft import _C
-from weft.distributed.tensor._plans import Plan, shape_of
-from weft.distributed.tensor._rules import Unruled, mesh_size, rule
+from weft.distributed.tensor._plans import Plan, Unruled, shape_of
+from weft.distributed.tensor._rules import mesh_size, rule
 from weft.func._operators import Operator
 
 if TYPE_CHECKING:
