@@ -185,10 +185,10 @@ class Level:
 
     def _wrapped(self, made: Any, layout: Layout, letters: Sequence[Any], extents: Any) -> Any:
         if isinstance(made, Tensor):
-            shape = [
-                size if letter is None else extents[letter]
-                for letter, size in zip(letters or [None] * made.dim(), made.shape)
-            ]
+            shape = list(made.shape)
+            for placement in layout.placements:
+                if isinstance(placement, Shard):
+                    shape[placement.dim] = extents[letters[placement.dim]]
             return self.wrap(made, layout._replace(shape=tuple(shape)))
         if isinstance(made, (tuple, list)):
             return type(made)([self._wrapped(each, layout, letters, extents) for each in made])

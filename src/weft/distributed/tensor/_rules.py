@@ -73,8 +73,10 @@ def _told(op: Operator, given: Sequence[Any], formula: str) -> Plan:
         raise Unruled
     dims = [a.value(v) for a, v in zip(op.arguments, given) if a.is_dimension]
     if formula == op.arguments[0].name and op.kind != "view":
-        if len(tensors) != 1 or not dims or None in dims:
+        if len(tensors) != 1 or not dims:
             raise Unruled
+        if any(dim in (None, [], ()) for dim in dims):
+            return whole_plan(tensors)
         listed = [e for d in dims for e in (d if isinstance(d, (list, tuple)) else [d])]
         return without(plan, listed)
     if len(tensors) > 1 and op.name not in _JOINING and not formula.startswith("broadcast("):
@@ -218,7 +220,8 @@ def _leading(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     """The first dimension may be cut where it counts matrices or images."""
     first, *others = tensors_in(given)
     rank = first.dim()
-    letters = [0 if rank > 2 else None, *[None] * (rank - 1)]
+    is_batch = rank == others[0].dim() if others else rank > 2
+    letters = [0 if is_batch else None, *[None] * (rank - 1)]
     plan = by_terms([letters, *([None] * t.dim() for t in others)], letters, [first, *others])
     return level.run(op, given, plan)
 
@@ -247,5 +250,9 @@ def _parts(level: Level, op: Operator, given: Sequence[Any]) -> Any:
 )
 def whole(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     """Every process has all, and computes all."""
-    operands = [[None] * t.dim() for t in tensors_in(given)]
-    return level.run(op, given, Plan(operands, ()))
+    return level.run(op, given, whole_plan(tensors_in(given)))
+
+
+def whole_plan(tensors: Sequence[Tensor]) -> Plan:
+    """Of tensors that every process has all of."""
+    return Plan([[None] * t.dim() for t in tensors], ())

@@ -102,6 +102,19 @@ def _expand(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     return level.run(op, [given[0], after, *given[2:]], plan)
 
 
+@rule("squeeze")
+def _squeeze(level: Level, op: Operator, given: Sequence[Any]) -> Any:
+    """Of the whole tensor: a part may have one element where that has several."""
+    shape = shape_of(given[0])
+    dims = given[1] if len(given) > 1 else range(len(shape))
+    listed = [d % max(len(shape), 1) for d in ([dims] if isinstance(dims, int) else dims)]
+    ones = [dim for dim in listed if shape and shape[dim] == 1]
+    letters = [None if size == 1 else at for at, size in enumerate(shape)]
+    result = [each for at, each in enumerate(letters) if at not in ones]
+    plan = Plan([letters], result, {}, [[0]], None)
+    return level.run(level.operator("squeeze.dims"), [given[0], ones], plan)
+
+
 @rule("movedim")
 def _movedim(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     rank = given[0].dim()
