@@ -216,6 +216,35 @@ def check_checkpoints() -> None:
         shutil.rmtree(folder[0])
 
 
+def check_two_dimensions() -> None:
+    """Features cut along one dimension of a mesh, batches along the other."""
+    if N != 4:
+        return
+    mesh = dist.init_device_mesh("cpu", (2, 2), mesh_dim_names=("batches", "features"))
+    plain, x, place = mlp(12), made(4, 6), mesh.get_local_rank("batches")
+    plan = {"0": ColwiseParallel(), "2": RowwiseParallel()}
+    module = parallelize_module(copy.deepcopy(plain), mesh["features"], plan)
+    module(x[2 * place : 2 * place + 2]).pow(2).sum().backward()
+    plain(x).pow(2).sum().backward()
+    for one, other in zip(module.parameters(), plain.parameters()):
+        grad = one.grad.full_tensor()
+        dist.all_reduce(grad, group=mesh.get_group("batches"))
+        close("two dimensions", grad, other.grad)
+    layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True).double()
+    whole = distribute_module(copy.deepcopy(layer), mesh)
+    batch = distribute_tensor(made(4, 3, 8), mesh, [Shard(0), Replicate()])
+    result = whole(batch)
+    assert result.placements == (Shard(0), Replicate())
+    close("encoder layer", result.full_tensor(), layer_of(whole)(made(4, 3, 8)))
+
+
+def layer_of(module: Any) -> Any:
+    """The plain module of one with DTensors."""
+    plain = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True).double()
+    plain.load_state_dict({name: x.full_tensor() for name, x in module.state_dict().items()})
+    return plain
+
+
 class Named(nn.Module):
     def forward(self, x: Any, *, mask: Any = None) -> Any:
         assert (x.placements, mask.placements) == ((Replicate(),), (Shard(0),))
@@ -265,4 +294,5 @@ if __name__ == "__main__":
     check_transformer()
     check_modules()
     check_checkpoints()
+    check_two_dimensions()
     check_styles()
