@@ -149,9 +149,15 @@ PURPOSES = (
         "src/weft/distributed/_table.py src/weft/distributed/*store*.py",
     ),
     Purpose(
+        "tensors over several processes",
+        900,
+        2_365,
+        "src/weft/distributed/tensor/* src/weft/distributed/_tensor/*",
+    ),
+    Purpose(
         "groups of processes over MPI",
         3_500,
-        8_150,
+        5_805,
         "src/weft/distributed/* src/weft/nn/parallel/*",
     ),
     Purpose(

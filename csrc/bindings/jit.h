@@ -11,12 +11,13 @@ namespace weft::py {
 
 // ---- values across the border (jit_convert.cpp, jit_results.cpp) ----
 
-// NotImplementedError for a sparse tensor (sparse.cpp).
-void refuse_sparse(PyObject* object);
-// The tensor of an object that is one. Sparse ones are refused: programs know their values alone.
+// NotImplementedError for a tensor whose class says, in the text `_refused_in_programs`, that its
+// elements are not all of it (jit_convert.cpp).
+void refuse_class(PyObject* object);
+// The tensor of an object that is one. Of sparse and of distributed ones programs would see a part.
 inline const Tensor& program_tensor(PyObject* object) {
   if (!is_exact_tensor(object)) [[unlikely]]
-    refuse_sparse(object);
+    refuse_class(object);
   return unwrap(object);
 }
 // A value of the type from a Python object; containers are copied, class instances are shared.

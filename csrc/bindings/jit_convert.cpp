@@ -268,6 +268,13 @@ bool to_any_dict(PyObject* object, Value& out) {
 
 }  // namespace
 
+void refuse_class(PyObject* object) {
+  static PyObject* const name = PyUnicode_InternFromString("_refused_in_programs");
+  PyObject* const why = _PyType_Lookup(Py_TYPE(object), name);  // borrowed
+  const char* const text = why && PyUnicode_Check(why) ? PyUnicode_AsUTF8(why) : nullptr;
+  WEFT_CHECK_AS(NotImplemented, !text, "expected a plain tensor in a program, got ", text);
+}
+
 bool to_any_value(PyObject* object, Value& out) {
   if (object == Py_None) {
     out = Value();

@@ -75,12 +75,6 @@ PyMethodDef sparse_functions[] = {
 
 }  // namespace
 
-void refuse_sparse(PyObject* object) {
-  const bool is_strided = !sparse_type || !PyObject_TypeCheck(object, sparse_type);
-  WEFT_CHECK_AS(NotImplemented, is_strided, "expected a strided tensor in a program, got one of ",
-                "a sparse layout; x.to_dense() is strided");
-}
-
 void init_sparse(PyObject* module) {
   check_status(PyModule_AddFunctions(module, sparse_functions));
 }

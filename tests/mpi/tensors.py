@@ -189,6 +189,8 @@ def check_elements() -> None:
     fails(RuntimeError, "expected plain tensors, got a DTensor", ddp, linear)
     fails(RuntimeError, "broadcast: expected plain tensors", dist.fsdp.fully_shard, linear)
     fails(RuntimeError, "no vmap around it", weft.func.vmap(lambda row: row * 2), x)
+    program = weft.jit.CompilationUnit("def f(x):\n    return x.sum(0)\n").f
+    fails(NotImplementedError, "expected a plain tensor in a program, got a DTensor", program, x)
     compiled = weft.compile(lambda x: x.sum(0))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

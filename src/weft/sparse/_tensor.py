@@ -54,6 +54,7 @@ class SparseTensor(Tensor):
     """
 
     _pattern: Pattern
+    _refused_in_programs = "one of a sparse layout; x.to_dense() is strided"
 
     @classmethod
     def __torch_function__(

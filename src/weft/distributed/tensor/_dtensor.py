@@ -43,6 +43,7 @@ class DTensor(Tensor):
     """
 
     _layout: Layout
+    _refused_in_programs = "a DTensor, of which a process has a part; x.to_local() is a plain one"
 
     def __new__(cls, *args: Any, **kwargs: Any) -> DTensor:
         raise TypeError(
