@@ -17,7 +17,14 @@ try:
 except ImportError:
     torch: Any = None  # type: ignore[no-redef]
 
-parity = pytest.mark.parity
+
+def parity(test: Any) -> Any:
+    """Needs PyTorch, as the reference."""
+    return pytest.mark.parity(
+        pytest.mark.skipif(torch is None, reason="compares with PyTorch")(test)
+    )
+
+
 REENTRANT = pytest.mark.parametrize("reentrant", [True, False])
 
 

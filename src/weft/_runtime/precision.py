@@ -1,5 +1,6 @@
 """Composed functions under autocast: what the tags "autocast_float32" and "autocast_lower" are to
-rows of the operator table. Programs compile the functions as they are written."""
+rows of the operator table. Programs compile the functions as they are written. Outermost of the
+decorators of a function."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ def _autocast_to(function: _Function, chosen: Any, concerned: tuple[Any, ...]) -
         finally:
             _autograd._restore_autocast(before)
 
-    vars(run)["_weft_unwrapped"] = function  # what programs compile
+    vars(run)["_weft_unwrapped"] = getattr(function, "_weft_unwrapped", function)
     return cast(_Function, run)
 
 

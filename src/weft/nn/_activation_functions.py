@@ -249,8 +249,8 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     return value * gate.sigmoid()
 
 
-@data_dependent
 @_lower_precision
+@data_dependent
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """input where positive, otherwise weight * input; one weight, or one a channel.
 

@@ -13,8 +13,8 @@ from weft._runtime.torch_function import declare as _declare
 from weft.nn._loss_functions import _reduced
 
 
-@data_dependent
 @_full_precision
+@data_dependent
 def ctc_loss(
     log_probs: Tensor,
     targets: Tensor,

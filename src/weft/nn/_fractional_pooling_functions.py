@@ -89,8 +89,8 @@ def _windows(samples: Tensor, sizes: list[int], kernel: list[int], out: list[int
     return index
 
 
-@data_dependent
 @_full_precision
+@data_dependent
 def fractional_max_pool2d_with_indices(
     input: Tensor,
     kernel_size: Any,
@@ -136,8 +136,8 @@ def fractional_max_pool2d(
     return both if return_indices else both[0]
 
 
-@data_dependent
 @_full_precision
+@data_dependent
 def fractional_max_pool3d_with_indices(
     input: Tensor,
     kernel_size: Any,

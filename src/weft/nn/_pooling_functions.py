@@ -432,8 +432,8 @@ def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = 
     return both if return_indices else both[0]
 
 
-@data_dependent
 @_full_precision
+@data_dependent
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """Maxima over windows of [n, c, d, h, w] so that the result is [n, c, *output_size].
 

@@ -46,8 +46,8 @@ def _unpool(
     return flat.scatter(-1, indices.reshape(inner.shape), inner).reshape(*lead, *sizes)
 
 
-@data_dependent
 @_full_precision
+@data_dependent
 def max_unpool1d(
     input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
     output_size: Any = None,
@@ -65,8 +65,8 @@ def max_unpool1d(
     return _unpool("max_unpool1d", input, indices, kernel_size, stride, padding, output_size, 1)
 
 
-@data_dependent
 @_full_precision
+@data_dependent
 def max_unpool2d(
     input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
     output_size: Any = None,
@@ -82,8 +82,8 @@ def max_unpool2d(
     return _unpool("max_unpool2d", input, indices, kernel_size, stride, padding, output_size, 2)
 
 
-@data_dependent
 @_full_precision
+@data_dependent
 def max_unpool3d(
     input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
     output_size: Any = None,
