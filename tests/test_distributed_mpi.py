@@ -41,6 +41,11 @@ def test_gradients(count: int) -> None:
     run("gradients.py", count)
 
 
+@sizes
+def test_functional_collectives(count: int) -> None:
+    run("functional_collectives.py", count)
+
+
 # fault, seconds of the timeout, the error of all ranks but the last
 FAULTS = [
     ("raises", 100, r"DistBackendError: all_reduce: rank {last} raised KeyError: 'lost'"),

@@ -157,7 +157,7 @@ PURPOSES = (
     Purpose(
         "groups of processes over MPI",
         3_500,
-        5_805,
+        5_915,
         "src/weft/distributed/* src/weft/nn/parallel/*",
     ),
     Purpose(
