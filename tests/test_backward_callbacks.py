@@ -13,7 +13,7 @@ pytestmark = pytest.mark.parity
 
 
 def run(t: Any, use_grad: bool) -> list[Any]:
-    """The order of hooks and callbacks in a backward, in a backward inside of it, and after."""
+    """The order of hooks, callbacks and ends of two backwards."""
     engine, steps = t.autograd.Variable._execution_engine, []
     x = t.tensor([3.0], requires_grad=True)
     y = x * 2

@@ -80,7 +80,8 @@ Tensor SavedTensor::unpack(const Node* owner, Ref<Node> grad_fn_if_result,
     auto& packed = static_cast<PackedNode&>(*edge_.node);
     Tensor tensor = packed.value->unpack();
     Edge edge = is_result_ ? Edge{std::move(grad_fn_if_result), result_index_} : packed.edges[0];
-    return edge && differentiable ? with_edge(tensor, std::move(edge)) : tensor;
+    if (edge && differentiable) return with_edge(tensor, std::move(edge));
+    return requires_grad(tensor) ? detach(tensor) : tensor;  // not the history that a hook made
   }
   const uint32_t now = tensor_.version();
   WEFT_CHECK(now == version_, owner->name(), ": expected saved tensor ", name_ ? "'" : "",

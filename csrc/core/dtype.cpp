@@ -48,11 +48,11 @@ constexpr int8_t promote_integers(DType a, DType b) {
   if (is_unsigned(a) == is_unsigned(b)) {
     return static_cast<int8_t>(item_size(a) >= item_size(b) ? a : b);
   }
-  const DType sign = is_unsigned(a) ? b : a, plain = is_unsigned(a) ? a : b;
-  if (item_size(sign) > item_size(plain)) return static_cast<int8_t>(sign);
-  constexpr DType twice[] = {DType::I16, DType::I32, DType::I64};  // of 1, 2 and 4 bytes
-  if (item_size(plain) == 8) return kNone;
-  return static_cast<int8_t>(twice[item_size(plain) / 2]);
+  const DType other = is_unsigned(a) ? b : a;  // the signed one
+  const size_t size = item_size(is_unsigned(a) ? a : b);
+  if (item_size(other) > size) return static_cast<int8_t>(other);
+  constexpr DType twice_as_wide[] = {DType::I16, DType::I32, DType::I64};  // as 1, 2 and 4 bytes
+  return size == 8 ? kNone : static_cast<int8_t>(twice_as_wide[size / 2]);
 }
 
 constexpr int8_t promote_entry(DType a, DType b) {

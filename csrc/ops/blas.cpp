@@ -56,17 +56,17 @@ void call_blas(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>& 
   const int ldc = static_cast<int>(c_row);
   const BlasCall call;
   if constexpr (std::is_same_v<T, float>) {
-    WEFT_OPENBLAS(scipy_cblas_sgemm)
-    (CblasRowMajor, ta, tb, M, N, K, alpha, a.data, lda, b.data, ldb, beta, c, ldc);
+    const auto gemm = WEFT_OPENBLAS(scipy_cblas_sgemm);
+    gemm(CblasRowMajor, ta, tb, M, N, K, alpha, a.data, lda, b.data, ldb, beta, c, ldc);
   } else if constexpr (std::is_same_v<T, double>) {
-    WEFT_OPENBLAS(scipy_cblas_dgemm)
-    (CblasRowMajor, ta, tb, M, N, K, alpha, a.data, lda, b.data, ldb, beta, c, ldc);
+    const auto gemm = WEFT_OPENBLAS(scipy_cblas_dgemm);
+    gemm(CblasRowMajor, ta, tb, M, N, K, alpha, a.data, lda, b.data, ldb, beta, c, ldc);
   } else if constexpr (std::is_same_v<T, std::complex<float>>) {
-    WEFT_OPENBLAS(scipy_cblas_cgemm)
-    (CblasRowMajor, ta, tb, M, N, K, &alpha, a.data, lda, b.data, ldb, &beta, c, ldc);
+    const auto gemm = WEFT_OPENBLAS(scipy_cblas_cgemm);
+    gemm(CblasRowMajor, ta, tb, M, N, K, &alpha, a.data, lda, b.data, ldb, &beta, c, ldc);
   } else {
-    WEFT_OPENBLAS(scipy_cblas_zgemm)
-    (CblasRowMajor, ta, tb, M, N, K, &alpha, a.data, lda, b.data, ldb, &beta, c, ldc);
+    const auto gemm = WEFT_OPENBLAS(scipy_cblas_zgemm);
+    gemm(CblasRowMajor, ta, tb, M, N, K, &alpha, a.data, lda, b.data, ldb, &beta, c, ldc);
   }
 }
 

@@ -34,15 +34,6 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     return GradientEdge(*_autograd.gradient_edge(tensor))
 
 
-def _without_history(unpack_hook: Callable[[Any], Tensor]) -> Callable[[Any], Tensor]:
-    def unpack(packed: Any) -> Tensor:
-        tensor = unpack_hook(packed)
-        recorded = isinstance(tensor, Tensor) and tensor.requires_grad
-        return tensor.detach() if recorded else tensor
-
-    return unpack
-
-
 class saved_tensors_hooks:
     """Inside the `with` block, what a graph saves goes through a pair of functions.
 
@@ -61,7 +52,7 @@ class saved_tensors_hooks:
         self.unpack_hook = unpack_hook
 
     def __enter__(self) -> None:
-        _autograd.push_saved_hooks(self.pack_hook, _without_history(self.unpack_hook))
+        _autograd.push_saved_hooks(self.pack_hook, self.unpack_hook)
 
     def __exit__(self, *exception: object) -> None:
         _autograd.pop_saved_hooks()

@@ -108,7 +108,6 @@ def fractional_max_pool2d_with_indices(
     return _pooled(2, input, kernel_size, output_size, output_ratio, _random_samples)
 
 
-@_full_precision
 def fractional_max_pool2d(
     input: Tensor,
     kernel_size: Any,
@@ -155,7 +154,6 @@ def fractional_max_pool3d_with_indices(
     return _pooled(3, input, kernel_size, output_size, output_ratio, _random_samples)
 
 
-@_full_precision
 def fractional_max_pool3d(
     input: Tensor,
     kernel_size: Any,

@@ -169,18 +169,24 @@ class _Surroundings:
 
     @contextlib.contextmanager
     def again(self) -> Iterator[None]:
-        """A block in which it is as it was. The random generator goes on from its present state
-        behind it."""
-        now = _C.get_rng_state()
+        """A block in which it is as it was."""
         dtype, enabled = self.autocast
-        try:
-            with autocast("cpu", dtype, enabled), repetition(self.blocks):
-                if self.random is not None:
-                    _C.set_rng_state(self.random)
-                yield
-        finally:
-            if self.random is not None:
-                _C.set_rng_state(now)
+        with _rng_state(self.random), autocast("cpu", dtype, enabled), repetition(self.blocks):
+            yield
+
+
+@contextlib.contextmanager
+def _rng_state(state: Tensor | None) -> Iterator[None]:
+    """Runs the block from another state of the random generator and puts the present one back."""
+    if state is None:
+        yield
+        return
+    now = _C.get_rng_state()
+    _C.set_rng_state(state)
+    try:
+        yield
+    finally:
+        _C.set_rng_state(now)
 
 
 def _reentrant() -> Any:
