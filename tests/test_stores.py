@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import pathlib
 import pickle
 import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from libraries import both
 
 import weft
@@ -184,6 +188,26 @@ def test_errors_say_why(name: str, kind: str, tmp_path: Any) -> None:
         call(store)
     store.set("after", "1")
     assert store.get("after") == b"1"
+
+
+_SIZES = st.integers(-20, 40)
+_RECORDS = st.tuples(_SIZES, _SIZES, st.binary(max_size=20)).map(
+    lambda drawn: struct.pack("<iq", *drawn[:2]) + drawn[2]
+)
+
+
+@given(st.one_of(st.binary(max_size=60), st.lists(_RECORDS, max_size=4).map(b"".join)))
+def test_a_file_that_no_store_wrote(content: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "store")
+        path.write_bytes(content)
+        try:
+            store = weft.distributed.FileStore(str(path))
+        except weft.distributed.DistStoreError as error:
+            assert str(path) in str(error) and path.read_bytes() == content
+        else:
+            store.set("key", "value")
+            assert weft.distributed.FileStore(str(path)).get("key") == b"value"
 
 
 def test_a_file_has_no_queues(tmp_path: Any) -> None:

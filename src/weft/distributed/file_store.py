@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import Any
 
 from weft.distributed._table import Table
+from weft.distributed.errors import DistStoreError
 from weft.distributed.stores import Store, too_late
 
 _HEAD = struct.Struct("<iq")  # the lengths of a key and of its value; -1 for one that was deleted
@@ -23,7 +24,8 @@ class FileStore(Store):
     """A store in a file that processes share: a log of what was set, under a lock of the file.
 
     world_size: how many stores will be made of the file. It is removed when the last of them ends;
-    -1 keeps it. Queues raise NotImplementedError, a file that cannot be opened OSError.
+    -1 keeps it. Queues raise NotImplementedError, a file that cannot be opened OSError, one that no
+    store wrote DistStoreError.
 
     >>> import os, tempfile, weft.distributed as dist
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -75,15 +77,22 @@ class FileStore(Store):
     def _take(self, log: bytes) -> None:
         place = 0
         while place < len(log):
-            key_size, size = _HEAD.unpack_from(log, place)
-            place += _HEAD.size
-            key = log[place : place + key_size].decode()
-            place += key_size
+            try:
+                key_size, size = _HEAD.unpack_from(log, place)
+                begin = place + _HEAD.size
+                middle = begin + key_size
+                place = middle + max(size, 0)
+                if not (begin <= middle <= place <= len(log)):
+                    raise ValueError("sizes beyond the file")
+                key = log[begin:middle].decode()
+            except (struct.error, ValueError) as error:
+                raise DistStoreError(
+                    f"FileStore: expected keys and values in {self._path}, got {error}"
+                ) from None
             if size < 0:
                 self._table.values.pop(key, None)
             else:
-                self._table.values[key] = log[place : place + size]
-                place += size
+                self._table.values[key] = log[middle:place]
         self._read += place
 
     def _performed(self, file: Any, operation: str, args: tuple[Any, ...]) -> Any:
