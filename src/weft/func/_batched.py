@@ -26,6 +26,17 @@ def seen_by(level: Any) -> Iterator[None]:
         _C._set_recorder(before)
 
 
+@contextmanager
+def recorded_by(level: Any) -> Iterator[None]:
+    """Within, operators of this thread go to `level` as they go to a trace."""
+    _C._trace_begin()
+    try:
+        with seen_by(level):
+            yield
+    finally:
+        _C._trace_end()
+
+
 def has_history(tensor: Tensor) -> bool:
     """Whether it requires grad: also one that was written to since the function first saw it."""
     with seen_by(None):

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NoReturn
 
 from weft import _C
 from weft._C import Tensor
 from weft.func import _indices, _layouts, _products, _random  # noqa: F401  (their rules)
-from weft.func._batched import has_history, seen_by
+from weft.func._batched import has_history, recorded_by, seen_by
 from weft.func._faces import FACES
 from weft.func._operators import Operator, operator
 from weft.func._rules import Unbatchable, rule_of
@@ -30,15 +30,9 @@ class Level:
         self.randomness = randomness
         self.outer = _C._recorder()
 
-    @contextmanager
-    def active(self) -> Iterator[None]:
-        """Within, this thread's operators go to the level."""
-        _C._trace_begin()
-        try:
-            with seen_by(self):
-                yield
-        finally:
-            _C._trace_end()
+    def active(self) -> AbstractContextManager[None]:
+        """A block in which this thread's operators go to the level."""
+        return recorded_by(self)
 
     @contextmanager
     def outside(self) -> Iterator[None]:

@@ -7,7 +7,7 @@ else that is asked of a tensor (`face`), as it does for traces and for vmap.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, NoReturn
 
 from weft import _C
@@ -23,7 +23,7 @@ from weft.distributed.tensor._layout import Layout, Placements, of_gradient
 from weft.distributed.tensor._moves import move, moved
 from weft.distributed.tensor._plans import Plan, cheapest, shape_of, tensors_in
 from weft.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
-from weft.func._batched import seen_by
+from weft.func._batched import recorded_by, seen_by
 from weft.func._operators import Operator, operator, operator_of_key
 
 Call = Callable[[list[Any], Sequence[Placements]], Any]
@@ -38,15 +38,9 @@ class Level:
     def __init__(self, kind: type[Tensor]) -> None:
         self.kind = kind
 
-    @contextmanager
-    def active(self) -> Iterator[None]:
-        """Within, this thread's operators go to the level."""
-        _C._trace_begin()
-        try:
-            with seen_by(self):
-                yield
-        finally:
-            _C._trace_end()
+    def active(self) -> AbstractContextManager[None]:
+        """A block in which this thread's operators go to the level."""
+        return recorded_by(self)
 
     @contextmanager
     def outside(self) -> Iterator[None]:

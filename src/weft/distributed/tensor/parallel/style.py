@@ -40,9 +40,17 @@ class _Layer(ParallelStyle):
     use_local_output: bool
     cuts: ClassVar[dict[type, dict[str, Placement]]]  # others are replicated
     takes: ClassVar[dict[type, Placement]] = {}
+    usual: ClassVar[Layouts]  # of the input, and of the output
 
-    def __init__(self, given: Placement | None, default: Placement, use_local_output: bool) -> None:
-        self.input_layouts = (given or default,)
+    def __init__(
+        self,
+        *,
+        input_layouts: Placement | None = None,
+        output_layouts: Placement | None = None,
+        use_local_output: bool = True,
+    ) -> None:
+        self.input_layouts = (input_layouts or self.usual[0],)
+        self.output_layouts = (output_layouts or self.usual[1],)
         self.use_local_output = use_local_output
 
     def _apply(self, module: Module, device_mesh: DeviceMesh) -> Module:
@@ -98,16 +106,7 @@ class ColwiseParallel(_Layer):
         Linear: {"weight": Shard(0), "bias": Shard(0)},
         Embedding: {"weight": Shard(1)},
     }
-
-    def __init__(
-        self,
-        *,
-        input_layouts: Placement | None = None,
-        output_layouts: Placement | None = None,
-        use_local_output: bool = True,
-    ) -> None:
-        super().__init__(input_layouts, Replicate(), use_local_output)
-        self.output_layouts = (output_layouts or Shard(-1),)
+    usual = Replicate(), Shard(-1)
 
 
 class RowwiseParallel(_Layer):
@@ -121,16 +120,7 @@ class RowwiseParallel(_Layer):
 
     cuts: ClassVar = {Linear: {"weight": Shard(1)}, Embedding: {"weight": Shard(0)}}
     takes: ClassVar = {Linear: Shard(-1)}
-
-    def __init__(
-        self,
-        *,
-        input_layouts: Placement | None = None,
-        output_layouts: Placement | None = None,
-        use_local_output: bool = True,
-    ) -> None:
-        super().__init__(input_layouts, Shard(-1), use_local_output)
-        self.output_layouts = (output_layouts or Replicate(),)
+    usual = Shard(-1), Replicate()
 
 
 class SequenceParallel(_Layer):
@@ -140,9 +130,8 @@ class SequenceParallel(_Layer):
     cuts: ClassVar = {Module: {}}
 
     def __init__(self, *, sequence_dim: int = 1, use_local_output: bool = False) -> None:
-        super().__init__(None, Shard(sequence_dim), use_local_output)
-        self.output_layouts = self.input_layouts
-        self.sequence_dim = sequence_dim
+        self.input_layouts = self.output_layouts = (Shard(sequence_dim),)
+        self.use_local_output, self.sequence_dim = use_local_output, sequence_dim
 
     def _desired(self, kind: type) -> Placement:
         return Shard(self.sequence_dim)
