@@ -39,7 +39,7 @@ PURPOSES = (
         "src/weft/_ops/builtins/* csrc/runtime/builtins* csrc/runtime/characters.* "
         "csrc/runtime/format_spec.* csrc/runtime/exact_sums.* csrc/bindings/jit_builtin.cpp",
     ),
-    Purpose("programs and machine code on disk", 900, 910, "src/weft/jit/cache/*"),
+    Purpose("programs and machine code on disk", 900, 920, "src/weft/jit/cache/*"),
     Purpose("archives", 4_845, 4_885, "src/weft/jit/archive/*"),
     Purpose(
         "programs without Python",

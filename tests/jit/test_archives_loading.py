@@ -238,10 +238,25 @@ def test_a_second_process_finds_the_programs(tmp_path):
 
 def test_an_archive_that_is_loaded_again_in_one_process(tmp_path):
     (tmp_path / "net.pt").write_bytes(two().getvalue())
-    before = "weft.jit.load('net.pt')(weft.ones(1))"
+    before = "first = weft.jit.load('net.pt', 'cpu')\nwith weft.no_grad():\n    first(weft.ones(1))"
     made, results = in_a_process(tmp_path, before)
     assert made > 0 and results == "[3.0, 3.0] 0.0\n"
-    assert in_a_process(tmp_path, before)[1] == results
+    assert in_a_process(tmp_path, before) == (0, results)
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "net.pt").write_bytes((tmp_path / "net.pt").read_bytes())
+    assert in_a_process(other) == (made, results)  # the second time made none
+
+
+def test_an_archive_with_classes_of_another_in_the_process(tmp_path):
+    """Types of the second have other names, and programs are those that the first process made."""
+    (tmp_path / "net.pt").write_bytes(two().getvalue())
+    other = two(part=PART.replace("x, 1", "x, 5"))
+    (tmp_path / "other.pt").write_bytes(other.getvalue())
+    results = in_a_process(tmp_path)[1]
+    before = "other = weft.jit.load('other.pt'); assert other(weft.ones(1)).item() == 7"
+    in_a_process(tmp_path, before)
+    assert in_a_process(tmp_path, before) == (0, results)
 
 
 OPERATOR = """
@@ -300,6 +315,15 @@ class Strange(Nothing):
     made, results = in_a_process(tmp_path)
     assert made > 0 and results == "[11.0, 12.0] 11.0\n"
     assert in_a_process(tmp_path) == (0, results)
+    before = """
+first, second = (weft.jit.load("net.pt") for _ in range(2))
+pairs = [each.pair(weft.ones(1)) for each in (first, second, first)]
+assert [type(pair).__name__ for pair in pairs] == ["Pair"] * 3
+assert type(pairs[0]) is type(pairs[2]) is not type(pairs[1])
+assert [pair.kind.name for pair in pairs] == ["ONE"] * 3
+"""
+    for _ in range(2):
+        assert in_a_process(tmp_path, before)[1] == results
 
 
 class Kind(enum.Enum):

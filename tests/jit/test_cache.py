@@ -345,7 +345,7 @@ def test_entries_of_any_bytes_are_damaged_or_run(data):
     noise = data.draw(st.binary(max_size=8))
     bad = good[:at] + noise + good[at + data.draw(st.sampled_from((0, len(noise)))) :]
     try:
-        made = Entry(bad, walk, lambda name: None)
+        made = Entry(bad, walk, ())
     except Damaged:
         return
     assert callable(made.run)
@@ -365,7 +365,7 @@ def good_entries() -> tuple[bytes, ...]:
     walk.start(double)
     compiled = weft.jit.script(double)
     data = lower_program([compiled.function])
-    words = (data.encode(), data.tables.inputs, data.callables, {}, ())
+    words = (data.encode(), data.tables.inputs, data.callables, {}, {})
     return (encode(walk, compiled.qualified_name, *words),)
 
 

@@ -351,8 +351,7 @@ def loaded_module(module: Module, kept: Kept | None) -> RecursiveScriptModule:
 
 def _keep(info: ModuleInfo, kept: Kept) -> None:
     """The programs of a module's methods will be kept."""
-    types = {each.type.name: each.type for each in modules.infos_below(info)}
-    kept.class_named = lambda name: class_of(types[name]) if name in types else None
+    kept.classes = {each.type.name: class_of(each.type) for each in modules.infos_below(info)}
     info.kept = kept
 
 
@@ -360,17 +359,15 @@ def _compile(info: ModuleInfo, kept: Kept | None) -> None:
     """Compiles the methods of a type, unless it has been done by another process."""
     types = {each.type.name: each.type for each in modules.infos_below(info)}
     known = {info.type.name: " ".join(types)}
-    if kept is not None:
-        kept.class_named = lambda name: class_of(types[name]) if name in types else None
-        if not info.compiled and kept.names() == known:
-            info.kept = kept
-            _postpone(info)
-            return
+    if kept is not None and not info.compiled and kept.names() == known:
+        _keep(info, kept)
+        _postpone(info)
+        return
     before = [list(each.attributes) for each in types.values()]
     modules.compile_methods(info)
     is_same = before == [list(each.attributes) for each in types.values()]
     if kept is not None and is_same and not modules.classes_below(info) and reads.are_met():
-        info.kept = kept
+        _keep(info, kept)
         kept.save_names(known)
 
 

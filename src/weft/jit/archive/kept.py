@@ -15,16 +15,13 @@ from weft.jit.archive.registry import has_operators_of_users
 from weft.jit.cache.files import PROGRAMS, sha256
 from weft.jit.cache.kept import Kept
 from weft.jit.cache.walk import Walk
-from weft.jit.frontend.types.names import is_unused
 
 
 def kept_of(definitions: Definitions, pickles: Iterable[bytes], place: Any) -> Kept | None:
     """The files of an archive that is about to be loaded; None where there can be none. `place`:
-    map_location. An archive that is loaded again has other names of types than at first, and
-    programs have these."""
+    map_location."""
     names = definitions.names()  # parses all of the code: what is malformed is refused
-    is_first = all(map(is_unused, names))
-    if os.environ.get("WEFT_JIT_CACHE") == "0" or not is_first or PROGRAMS.folder() is None:
+    if os.environ.get("WEFT_JIT_CACHE") == "0" or PROGRAMS.folder() is None:
         return None
     return _Kept(_Records(definitions, names, pickles, place))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from weft import _C
@@ -11,7 +11,7 @@ from weft._C import Tensor
 from weft.jit import python_classes
 from weft.jit.cache.walk import NotKept, Walk
 
-_MAGIC = b"weft program 1\n"
+_MAGIC = b"weft program 2\n"
 _WORD = struct.Struct("<I")
 
 
@@ -21,15 +21,15 @@ class Damaged(Exception):
 
 def encode(
     walk: Walk, name: str, program: bytes, inputs: Iterable[Any],
-    callables: Iterable[Any], types: Mapping[str, Any], classes: Iterable[str],
+    callables: Iterable[Any], types: Mapping[str, Any], classes: Mapping[str, int],
 ) -> bytes:  # fmt: skip
     """An entry. `types`: Python's classes that the program knows by a name; `classes`: the names of
-    those of modules. NotKept where the walk
-    has not met something that the program needs."""
+    those of modules, and their places among the module's classes. NotKept where the walk has not
+    met something that the program needs."""
     fields = [_MAGIC, name.encode(), program]
     fields += [_numbers(walk, inputs), _numbers(walk, callables), _numbers(walk, types.values())]
-    fields += [bytes_of(classes), *(each.encode() for each in types)]
-    return _joined(fields)
+    fields += [bytes_of(classes), _words(classes.values())]
+    return _joined([*fields, *(each.encode() for each in types)])
 
 
 def bytes_of(texts: Iterable[str]) -> bytes:
@@ -50,29 +50,39 @@ def _numbers(walk: Walk, objects: Iterable[Any]) -> bytes:
     found = [walk.number(each) for each in objects]
     if None in found:
         raise NotKept("objects that the walk has not met")
-    return b"".join(_WORD.pack(each) for each in found if each is not None)
+    return _words(each for each in found if each is not None)
+
+
+def _words(numbers: Iterable[int]) -> bytes:
+    return b"".join(map(_WORD.pack, numbers))
 
 
 class Entry:
-    """An entry that was read. `run` is the function of the program. Damaged for bytes that are no
-    entry, or one of other objects."""
+    """An entry that was read. `run` is the function of the program. `modules`: the classes of the
+    module and of those in it; what the program calls them may be their names in another process.
+    Damaged for bytes that are no entry, or one of other objects."""
 
-    def __init__(self, data: bytes, walk: Walk, class_named: Callable[[str], Any]) -> None:
+    def __init__(self, data: bytes, walk: Walk, modules: Sequence[Any]) -> None:
         fields = _fields(data)
-        if len(fields) < 7 or fields[0] != _MAGIC:
+        if len(fields) < 8 or fields[0] != _MAGIC:
             raise Damaged
-        name, program, inputs, callables, types, modules, *names = fields[1:]
-        known = {each: class_named(each) for each in texts_of(modules)}
-        tensors = _objects(inputs, walk, Tensor)
-        classes = _objects(types, walk, type)
-        if len(classes) != len(names) or None in known.values():
-            raise Damaged
+        name, program, inputs, callables, kinds, called, places, *names = fields[1:]
+        known = _named(texts_of(called), _objects(places, modules, object))
+        tensors = _objects(inputs, walk.objects, Tensor)
+        types = _named(map(_text, names), _objects(kinds, walk.objects, type))
         try:
-            made = _C.JitProgram(program, tensors, _objects(callables, walk, object), known)
+            made = _C.JitProgram(program, tensors, _objects(callables, walk.objects, object), known)
             self.run = made.function(_text(name))
         except (RuntimeError, TypeError, ValueError, KeyError, IndexError) as error:
             raise Damaged from error
-        _register(dict(zip(map(_text, names), classes)))
+        _register(types)
+
+
+def _named(names: Iterable[str], objects: Sequence[Any]) -> dict[str, Any]:
+    found = list(names)
+    if len(found) != len(objects):
+        raise Damaged
+    return dict(zip(found, objects))
 
 
 def _register(types: Mapping[str, type]) -> None:
@@ -103,13 +113,13 @@ def _text(data: bytes) -> str:
         raise Damaged from error
 
 
-def _objects(numbers: bytes, walk: Walk, kind: type) -> list[Any]:
+def _objects(numbers: bytes, numbered: Sequence[Any], kind: type) -> list[Any]:
     if len(numbers) % 4:
         raise Damaged
     found = [number for (number,) in _WORD.iter_unpack(numbers)]
-    if any(number >= len(walk.objects) for number in found):
+    if any(number >= len(numbered) for number in found):
         raise Damaged
-    objects = [walk.objects[number] for number in found]
+    objects = [numbered[number] for number in found]
     if not all(isinstance(each, kind) for each in objects):
         raise Damaged
     return objects

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from weft.jit import python_classes
@@ -27,8 +27,9 @@ class Kept:
     def __init__(self, walk: Walk, *names: str) -> None:
         self.walk, self._names = walk, names
         self._entries: dict[str, Entry | None] = {}
-        # The classes of a module's program, by their names.
-        self.class_named: Callable[[str], Any] = lambda name: None
+        # The classes of a module and of those in it by their names, in an order that each process
+        # has. Their names may have numbers that tell them from others of the process.
+        self.classes: Mapping[str, Any] = {}
 
     @functools.cached_property
     def key(self) -> str:
@@ -38,7 +39,7 @@ class Kept:
     def inner(self, name: str) -> Kept:
         """The files of a function in the text, or of a method of the module."""
         made = type(self)(self.walk, name)
-        made.class_named = self.class_named
+        made.classes = self.classes
         return made
 
     def entry(self, which: str) -> Entry | None:
@@ -50,7 +51,7 @@ class Kept:
     def _load(self, which: str) -> Entry | None:
         data = PROGRAMS.load(key(self.key, which))
         try:
-            return None if data is None else Entry(data, self.walk, self.class_named)
+            return None if data is None else Entry(data, self.walk, list(self.classes.values()))
         except Damaged:
             return None
 
@@ -59,13 +60,14 @@ class Kept:
         callables: Iterable[Any], strings: Iterable[str], classes: Iterable[str],
     ) -> None:  # fmt: skip
         """Keeps a program, unless it needs something that the walk has not met."""
-        names = list(classes)
-        if any(self.class_named(each) is None for each in names):
+        places = {each: place for place, each in enumerate(self.classes)}
+        if not places.keys() >= set(classes):
             return
         known = {text: python_classes.find(text) for text in strings}
         types = {text: cls for text, cls in known.items() if cls is not None}
+        used = {each: places[each] for each in classes}
         try:
-            data = encode(self.walk, name, program, inputs, callables, types, names)
+            data = encode(self.walk, name, program, inputs, callables, types, used)
         except NotKept:
             return
         PROGRAMS.save(key(self.key, which), data)

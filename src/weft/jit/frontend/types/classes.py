@@ -98,7 +98,7 @@ def enum_type(cls: type[enum.Enum], range: Any) -> ty.EnumType:
     assert value_type is not None
     convert = plain[value_type]
     pairs = tuple((name, convert(value)) for name, value in members)
-    made = ty.EnumType(unique_name(qualified_name(cls)), value_type, pairs)
+    made = ty.EnumType(unique_name(qualified_name(cls), cls), value_type, pairs)
     memo.keep(cls, made)
     python_classes.register(made.name, cls)
     return made
@@ -114,7 +114,7 @@ def named_tuple_type(cls: type, range: Any) -> ty.TupleType:
         return known
     fields: tuple[str, ...] = cls._fields  # type: ignore[attr-defined]
     types = [declared_types(cls).get(field, ty.TENSOR) for field in fields]
-    name = unique_name(qualified_name(cls))
+    name = unique_name(qualified_name(cls), cls)
     made = ty.TupleType(tuple(types), name, tuple(fields))
     memo.keep(cls, made)
     python_classes.register(name, cls)
@@ -178,7 +178,7 @@ def class_info(cls: type, range: Any = None, extra: dict[str, Any] | None = None
         return known
     if cls.__module__.partition(".")[0] == "weft" and not hasattr(cls, "__weft_script__"):
         fail(f"expected a class of the program, got {cls.__module__}.{cls.__name__}", range)
-    info = ClassInfo(ty.ClassType(unique_name(qualified_name(cls))), cls)
+    info = ClassInfo(ty.ClassType(unique_name(qualified_name(cls), cls)), cls)
     info.extra = extra or {}
     memo.keep(cls, info)
     info.type.info = info
@@ -218,7 +218,7 @@ def interface_type(cls: type) -> ty.InterfaceType:
     known = memo.known(cls)
     if known is not None:
         return known
-    made = ty.InterfaceType(unique_name(qualified_name(cls)))
+    made = ty.InterfaceType(unique_name(qualified_name(cls), cls))
     made.is_module = issubclass(cls, weft.nn.Module)
     memo.keep(cls, made)
     for base in reversed(cls.__mro__):

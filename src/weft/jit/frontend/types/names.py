@@ -6,6 +6,7 @@ from typing import Any
 
 from weft._C import Tensor
 from weft._runtime.public import weft
+from weft.jit import python_classes
 
 
 def qualified_name(obj: Any) -> str:
@@ -19,25 +20,22 @@ def qualified_name(obj: Any) -> str:
     )
 
 
-_names: dict[str, int] = {}
+_names: set[str] = set()
+_copies: dict[str, int] = {}  # how many names were made of one
 
 
-def unique_name(name: str) -> str:
-    """The name, or one that tells it from an earlier class of the same name. Archives have classes
-    whose names were told apart before, so what is made of a name may be there already."""
+def unique_name(name: str, cls: type | None = None) -> str:
+    """The name, or one that tells the class from an earlier one of the same name. Archives have
+    classes whose names were told apart before, so what is made of a name may be there already; and
+    programs from disk know classes that nobody has compiled."""
     head, _, rest = name.partition(".")
     made = name
-    while made in _names:
-        count = _names[name]
-        _names[name] = count + 1
-        made = f"{head}.___torch_mangle_{count - 1}.{rest}"
-    _names[made] = 1
+    while made in _names or python_classes.find(made) not in (None, cls):
+        number = _copies.get(name, 0)
+        _copies[name] = number + 1
+        made = f"{head}.___torch_mangle_{number}.{rest}"
+    _names.add(made)
     return made
-
-
-def is_unused(name: str) -> bool:
-    """Whether no class has had that name."""
-    return name not in _names
 
 
 def is_library(obj: Any) -> bool:
