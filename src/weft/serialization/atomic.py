@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -33,7 +32,7 @@ def replaced_file(path: Any) -> Iterator[Any]:
             yield file
         return
     folder, name = os.path.split(target)
-    other = os.path.join(folder, f".{name[:200]}.{secrets.token_hex(4)}.tmp")
+    other = os.path.join(folder, f".{name[:200]}.{os.urandom(4).hex()}.tmp")
     handle = os.open(
         other, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666
     )

@@ -11,14 +11,21 @@ import ast
 import copy
 from bisect import bisect_right
 from collections.abc import Iterable
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
-from weft.jit.archive.printer import Line
 from weft.jit.frontend.source.code import Code
 from weft.jit.ir.source import Source, SourceRange
 from weft.serialization.errors import LoadError
 from weft.serialization.pickle_writer import PickleWriter
 from weft.serialization.unpickle import Callee, Unpickler
+
+
+class Line(NamedTuple):
+    """A line of code, and the place in the source that it was compiled from."""
+
+    text: str
+    range: SourceRange | None = None
+
 
 # Where it stands first, texts are lists of lines by their number; else they stand in full.
 _TABLE = "FORMAT_WITH_STRING_TABLE"

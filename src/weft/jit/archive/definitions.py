@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from weft.jit.archive.collect import Definition, attributes_of, hooks_of, is_kind, methods_of
 from weft.jit.archive.constants import is_literal
-from weft.jit.archive.printer import FunctionPrinter, Line, Program
+from weft.jit.archive.debug import Line
+from weft.jit.archive.printer import FunctionPrinter, Program
 from weft.jit.ir import Function
 from weft.jit.ir import types as ty
 

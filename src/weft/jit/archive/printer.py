@@ -7,12 +7,13 @@ Each node is one statement, in order; constants and undefined values stand where
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from weft.jit.archive import calls
 from weft.jit.archive.canonical import is_counted
 from weft.jit.archive.collect import Collector, is_closure
 from weft.jit.archive.constants import Constants, is_default, plain
+from weft.jit.archive.debug import Line
 from weft.jit.archive.expressions import call_of, cast, expression
 from weft.jit.archive.foreign import is_foreign
 from weft.jit.archive.naming import Names
@@ -22,13 +23,6 @@ from weft.jit.ir import types as ty
 from weft.jit.ir.source import SourceRange
 
 _INDENT = "  "
-
-
-class Line(NamedTuple):
-    """A line of code, and the place in the source that it was compiled from."""
-
-    text: str
-    range: SourceRange | None = None
 
 
 def joined(lines: Iterable[Line]) -> str:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weft._C import Tensor
 from weft._runtime import lazy
+from weft._runtime.public import weft
 from weft.autograd.grad_mode import no_grad
-from weft.distributed.groups import ProcessGroup, is_initialized, member
 from weft.nn import functional as F
 from weft.nn.modules.batchnorm import _BatchNorm
 from weft.nn.modules.module import Module
+
+if TYPE_CHECKING:
+    from weft.distributed.groups import ProcessGroup
 
 
 class SyncBatchNorm(_BatchNorm):
@@ -57,7 +60,7 @@ class SyncBatchNorm(_BatchNorm):
         momentum: float,
         eps: float,
     ) -> Tensor:
-        if not use_batch or not is_initialized() or self._group().size() == 1:
+        if not use_batch or not weft.distributed.is_initialized() or self._group().size() == 1:
             given = (weight, bias, use_batch, momentum, eps)
             return super()._normalise(x, running_mean, running_var, *given)
         mean, var, count = self._statistics(x)
@@ -68,7 +71,7 @@ class SyncBatchNorm(_BatchNorm):
         return F.batch_norm(x, mean, var, weight, bias, False, momentum, eps)
 
     def _group(self) -> ProcessGroup:
-        return member("SyncBatchNorm", self.process_group)
+        return weft.distributed.groups.member("SyncBatchNorm", self.process_group)
 
     def _statistics(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Mean, variance and count over all batches, with gradients. Half floats sum as float32."""
