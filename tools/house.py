@@ -148,6 +148,7 @@ PURPOSES = (
         680,
         "src/weft/distributed/_table.py src/weft/distributed/*store*.py",
     ),
+    Purpose("calls between processes: rpc", 1_200, 1_200, "src/weft/distributed/rpc/*"),
     Purpose(
         "tensors over several processes",
         900,

@@ -18,6 +18,7 @@ from weft._runtime import lazy
 
 if TYPE_CHECKING:
     from weft.distributed import algorithms, checkpoint, elastic, fsdp, nn, optim
+    from weft.distributed import rpc as rpc
     from weft.distributed.collectives import (
         all_gather,
         all_gather_into_tensor,
@@ -185,7 +186,9 @@ _NAMES_OF_MODULES = {
     "tcp_store": "TCPStore",
     "work": "Work",
 }
-_FOLDERS = ("algorithms", "checkpoint", "distributed_c10d", "elastic", "fsdp", "nn", "optim")
+_FOLDERS = (
+    *("algorithms", "checkpoint", "distributed_c10d", "elastic", "fsdp", "nn", "optim", "rpc"),
+)
 _MODULE_OF = {name: f"weft.distributed.{name}" for name in _FOLDERS} | {
     name: f"weft.distributed.{module}"
     for module, names in _NAMES_OF_MODULES.items()
