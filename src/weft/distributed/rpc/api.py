@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import re
 import socket
 from datetime import timedelta
 
+from weft.distributed.errors import DistNetworkError
 from weft.distributed.rpc._agent import Agent
 from weft.distributed.rpc._calls import WORKER
 from weft.distributed.rpc._reference import RRef
@@ -57,6 +59,7 @@ def init_rpc(
     all_ = introduced(store, rank, world_size, name, host, listener.getsockname()[1])
     if len(set(all_.names)) < world_size:
         listener.close()
+        _leave(store, rank, world_size)
         raise ValueError(f"init_rpc: expected names of their own, got {', '.join(all_.names)}")
     workers = [WorkerInfo(each, number) for number, each in enumerate(all_.names)]
     WORKER.store = store
@@ -99,8 +102,14 @@ def _wait_for_all(agent: Agent, store: Store) -> None:
         if asked == before:
             break
         before = asked
-    # The first worker serves the store: it goes when the others need it no more.
-    if store.add("gone", 1) == len(agent.workers):
-        store.set("all gone", "")
-    if agent.info.id == 0:
+    _leave(store, agent.info.id, len(agent.workers))
+
+
+def _leave(store: Store, rank: int, world_size: int) -> None:
+    """The first worker serves the store: it stays until the others need it no more. What they say
+    last it may leave without an answer."""
+    with contextlib.suppress(DistNetworkError):
+        if store.add("gone", 1) == world_size:
+            store.set("all gone", "")
+    if rank == 0:
         store.wait(["all gone"])
