@@ -76,6 +76,7 @@ CALLS: dict[str, Callable[[Any, Make], Any]] = {
     "conv_transpose3d": lambda lib, m: lib.nn.functional.conv_transpose3d(
         m(1, 1, 2, 2, 2), m(1, 1, 2, 2, 2), m(1)
     ),
+    "bilinear": lambda lib, m: lib.nn.functional.bilinear(m(2, 3), m(2, 2), m(4, 3, 2), m(4)),
     "vecdot": lambda lib, m: lib.linalg.vecdot(m(2), m(2)),
     "svdvals of a product": lambda lib, m: lib.linalg.svdvals(m(2, 2) @ m(2, 2)),
     "qr of a product": lambda lib, m: lib.linalg.qr(m(2, 2) @ m(2, 2))[1].abs(),

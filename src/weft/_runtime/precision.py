@@ -47,6 +47,11 @@ def full_precision(function: _Function) -> _Function:
     return _autocast_to(function, _C.float32, _HALVES)
 
 
+def given_precision(function: _Function) -> _Function:
+    """Under autocast the function computes as without it."""
+    return _autocast_to(function, None, ())
+
+
 def lower_precision(function: _Function) -> _Function:
     """Under autocast the function computes in autocast's dtype."""
     return _autocast_to(function, None, (*_HALVES, _C.float32))

@@ -10,6 +10,7 @@ from weft import _C
 from weft._C import Tensor
 from weft._functions.matrices import einsum
 from weft._runtime.precision import full_precision as _full_precision
+from weft._runtime.precision import given_precision as _given_precision
 from weft._runtime.torch_function import declare as _declare
 from weft.nn._activation_functions import logsigmoid
 from weft.nn._loss_functions import _check_reduction, _reduced
@@ -394,6 +395,7 @@ def poisson_nll_loss(
     return _reduced("poisson_nll_loss", loss, reduction)
 
 
+@_given_precision
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """input1 [*, i] and input2 [*, j] with weight [o, i, j]: sum of their products, [*, o].
 
