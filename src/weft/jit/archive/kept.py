@@ -7,7 +7,7 @@ operators that users give: programs of archives with operators of others are not
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from weft.jit.archive.classes import Definitions
@@ -70,7 +70,7 @@ class _Kept(Kept):
 
     def save(
         self, which: str, name: str, program: bytes, inputs: Iterable[Any],
-        callables: Iterable[Any], strings: Iterable[str], classes: Iterable[str],
+        callables: Iterable[Any], strings: Iterable[str], classes: Collection[str],
     ) -> None:  # fmt: skip
         """Keeps a program whose operators are all weft's own, or missing."""
         if not has_operators_of_users():

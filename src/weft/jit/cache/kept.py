@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from weft.jit import python_classes
@@ -57,7 +57,7 @@ class Kept:
 
     def save(
         self, which: str, name: str, program: bytes, inputs: Iterable[Any],
-        callables: Iterable[Any], strings: Iterable[str], classes: Iterable[str],
+        callables: Iterable[Any], strings: Iterable[str], classes: Collection[str],
     ) -> None:  # fmt: skip
         """Keeps a program, unless it needs something that the walk has not met."""
         places = {each: place for place, each in enumerate(self.classes)}
