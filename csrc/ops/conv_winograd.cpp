@@ -7,6 +7,7 @@
 #include "ops/levels.h"
 #include "ops/packed_weight.h"
 #include "ops/scratch.h"
+#include "ops/tiled_gemm.h"
 
 namespace weft::native::conv {
 namespace {
@@ -37,16 +38,17 @@ WEFT_INLINE void for_vectors(int64_t count, Fn&& fn) {
 
 // ---- weight: U = G g G^T, [point] of strips ----
 
-// taps: 9 of kStrip; the points lie `distance` apart.
+// Tap t of kStrip kernels lies at taps + t * step; the points lie `distance` apart.
 template <class Vector>
-WEFT_INLINE void transform_kernels_body(const float* taps, float* u, int64_t distance) {
+WEFT_INLINE void transform_kernels_body(const float* taps, int64_t step, float* u,
+                                        int64_t distance) {
   for_vectors<Vector>(kStrip, [&](int64_t c) __attribute__((always_inline)) {
     Vector rows[4][3];  // G g
     for (int j = 0; j < 3; ++j) {
       Vector top, middle, bottom;
-      load(top, taps + j * kStrip + c);
-      load(middle, taps + (3 + j) * kStrip + c);
-      load(bottom, taps + (6 + j) * kStrip + c);
+      load(top, taps + j * step + c);
+      load(middle, taps + (3 + j) * step + c);
+      load(bottom, taps + (6 + j) * step + c);
       rows[0][j] = top;
       rows[1][j] = 0.5f * (top + bottom + middle);
       rows[2][j] = 0.5f * (top + bottom - middle);
@@ -127,8 +129,9 @@ WEFT_INLINE void transform_output_body(const float* m, int64_t distance, int64_t
 }
 
 #define DEFINE(level, target, width)                                                          \
-  target void transform_kernels_##level(const float* taps, float* u, int64_t distance) {      \
-    transform_kernels_body<VectorOf<width>::type>(taps, u, distance);                         \
+  target void transform_kernels_##level(const float* taps, int64_t step, float* u,            \
+                                        int64_t distance) {                                   \
+    transform_kernels_body<VectorOf<width>::type>(taps, step, u, distance);                   \
   }                                                                                           \
   target void transform_input_##level(const float* const* pixels, int64_t channels, float* v, \
                                       int64_t distance) {                                     \
@@ -141,8 +144,8 @@ WEFT_INLINE void transform_output_body(const float* m, int64_t distance, int64_t
 WEFT_LEVELS(DEFINE)
 #undef DEFINE
 
-void transform_kernels(const float* taps, float* u, int64_t distance) {
-  WEFT_PICK(transform_kernels, taps, u, distance);
+void transform_kernels(const float* taps, int64_t step, float* u, int64_t distance) {
+  WEFT_PICK(transform_kernels, taps, step, u, distance);
 }
 void transform_input(const float* const* pixels, int64_t channels, float* v, int64_t distance) {
   WEFT_PICK(transform_input, pixels, channels, v, distance);
@@ -151,8 +154,49 @@ void transform_output(const float* m, int64_t distance, int64_t channels, const 
   WEFT_PICK(transform_output, m, distance, channels, results);
 }
 
-// Elements of a point of one group's weight.
-int64_t point_size(const Geometry& g) { return blas::packed_size(g.group_in(), g.group_out()); }
+// Points, and what is transformed together, lie a line of the cache more apart than they are long:
+// at a multiple of 4096 bytes all 16 would fall into one place of the cache.
+constexpr int64_t kGap = 64 / sizeof(float);
+
+// From one point of a group's weight to the next, in elements.
+int64_t point_size(const Geometry& g) {
+  return blas::packed_size(g.group_in(), g.group_out()) + kGap;
+}
+
+// The taps of `count` kernels for some of their inputs, as the transformation reads them.
+class TapRows {
+ public:
+  static constexpr int64_t kInputs = 16;  // that are read at once, where their taps lie in a row
+
+  explicit TapRows(const Taps& t)
+      : t_(t),
+        in_row_(t.row == 3 * t.column && t.column * t.column == 1),
+        back_(in_row_ && t.column < 0),
+        inputs_(in_row_ && t.in == 9 ? kInputs : 1) {}
+
+  int64_t inputs() const { return inputs_; }
+  int64_t step() const { return back_ ? -kStrip : kStrip; }
+  // The first tap of the input that was read as number i.
+  const float* first(int64_t i) const { return taps_ + i * 9 * kStrip + (back_ ? 8 * kStrip : 0); }
+
+  void read(const float* from, int64_t inputs, int64_t count) {
+    if (in_row_) {
+      const float* const lowest = back_ ? from - 8 : from;
+      return blas::pack_rows<float>({lowest, 1, t_.out}, 9 * inputs, count, taps_, kStrip);
+    }
+    for (int64_t o = 0; o < count; ++o) {
+      for (int64_t k = 0; k < 9; ++k) {
+        taps_[k * kStrip + o] = from[o * t_.out + k / 3 * t_.row + k % 3 * t_.column];
+      }
+    }
+  }
+
+ private:
+  const Taps t_;
+  const bool in_row_, back_;
+  const int64_t inputs_;
+  float taps_[9 * kStrip * kInputs] = {};  // 0 for kernels that are none
+};
 
 void transform_weight(const Geometry& g, const Taps& t, float* u) {
   const int64_t in = g.group_in(), strips = blas::strips_of(g.group_out());
@@ -160,16 +204,15 @@ void transform_weight(const Geometry& g, const Taps& t, float* u) {
     for (int64_t s = begin; s < end; ++s) {
       const int64_t group = s / strips, first = s % strips * kStrip;
       const int64_t count = std::clamp<int64_t>(g.group_out() - first, 0, kStrip);
-      const float* from = t.data + group * t.of_group + first * t.out;
-      float* to = u + (group * kPoints * strips + s % strips) * in * kStrip;
-      float taps[9 * kStrip] = {};
-      for (int64_t c = 0; c < in; ++c, from += t.in, to += kStrip) {
-        for (int64_t o = 0; o < count; ++o) {
-          for (int64_t k = 0; k < 9; ++k) {
-            taps[k * kStrip + o] = from[o * t.out + k / 3 * t.row + k % 3 * t.column];
-          }
+      const float* const from = t.data + group * t.of_group + first * t.out;
+      float* to = u + group * kPoints * point_size(g) + s % strips * in * kStrip;
+      TapRows taps(t);
+      for (int64_t c = 0, here; c < in; c += here) {
+        here = std::min(taps.inputs(), in - c);
+        taps.read(from + c * t.in, here, count);
+        for (int64_t i = 0; i < here; ++i, to += kStrip) {
+          transform_kernels(taps.first(i), taps.step(), to, point_size(g));
         }
-        transform_kernels(taps, to, point_size(g));
       }
     }
   });
@@ -201,9 +244,9 @@ class Worker {
         sink_(sink),
         out_(out),
         line_(g.group_in() + kStrip),
-        plane_(tiles * line_),
+        plane_(tiles * line_ + kGap),
         chunk_(std::min(g.group_out(), kChunk + kStrip)),
-        products_(tiles * chunk_),
+        products_(tiles * chunk_ + kGap),
         v_(kPoints * plane_),
         m_(kPoints * products_),
         zeros_(g.group_in()) {
