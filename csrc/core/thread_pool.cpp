@@ -102,6 +102,10 @@ struct Cut {
     return static_cast<uint32_t>(uint64_t{lane} * pieces / lanes);
   }
   uint32_t lane_size(uint32_t lane) const { return first_piece(lane + 1) - first_piece(lane); }
+  // Where a piece begins; what does not divide evenly is spread over all lanes.
+  int64_t begin(int64_t piece) const {
+    return piece * (count / pieces) + piece * (count % pieces) / pieces;
+  }
   // The piece that is handed out when `left` of the lane's pieces are unclaimed.
   uint32_t piece(uint32_t lane, uint32_t left) const {
     return first_piece(lane) + (descending ? left - 1 : lane_size(lane) - left);
@@ -157,12 +161,8 @@ class Pool {
 };
 
 void Pool::run_piece(const Lane& lane, uint32_t piece) noexcept {
-  const int64_t pieces = lane.cut.pieces;
-  const int64_t size = lane.cut.count / pieces, rest = lane.cut.count % pieces;
-  const int64_t begin = piece * size + std::min<int64_t>(piece, rest);
-  const int64_t end = begin + size + (piece < rest ? 1 : 0);
   try {
-    lane.body(begin, end);
+    lane.body(lane.cut.begin(piece), lane.cut.begin(int64_t{piece} + 1));
   } catch (...) {
     if (!failed_.exchange(true)) exception_ = std::current_exception();
   }
@@ -397,7 +397,7 @@ bool next_direction() {
 void run_inline(const Cut& cut, Body body) {
   for (int64_t i = 0; i < cut.pieces; ++i) {
     const int64_t piece = cut.descending ? cut.pieces - 1 - i : i;
-    body(piece * cut.count / cut.pieces, (piece + 1) * cut.count / cut.pieces);
+    body(cut.begin(piece), cut.begin(piece + 1));
   }
 }
 

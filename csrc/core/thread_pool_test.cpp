@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <mutex>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -49,6 +51,22 @@ TEST(pool_covers_every_index_once) {
         CHECK_TRUE(covers(count, grain, parallel_sweep));
         CHECK_TRUE(covers(count, grain, parallel_sweep));  // the other way
       }
+    }
+  }
+}
+
+// Elements that are few and large: no thread gets more of them than it must.
+TEST(pool_shares_evenly) {
+  for (const int threads : {2, 3}) {
+    const ThreadsGuard guard(threads);
+    for (int64_t count = threads; count < 40; ++count) {
+      std::mutex mutex;
+      std::set<int64_t> begins;
+      parallel_for(count, 1, [&](int64_t begin, int64_t) {
+        const std::lock_guard lock(mutex);
+        begins.insert(begin);
+      });
+      for (int64_t t = 0; t < threads; ++t) CHECK_TRUE(begins.contains(t * count / threads));
     }
   }
 }

@@ -5,6 +5,7 @@
 
 #include "core/thread_pool.h"
 #include "ops/few_rows.h"
+#include "ops/packed_gemm.h"
 #include "testing.h"
 
 namespace weft {
@@ -209,3 +210,25 @@ TEST(packed_matrices_give_products_of_few_rows) {
 }
 
 }  // namespace weft
+
+// Few blocks of rows are as many for each thread, and cover the product.
+TEST(packed_products_are_split_evenly) {
+  const int before = weft::num_threads();
+  for (const int threads : {2, 3, 4}) {
+    weft::set_num_threads(threads);
+    for (const int64_t rows : {130, 196, 784, 1000, 3136, 100000}) {
+      for (const int64_t groups : {1, 3}) {
+        const weft::blas::Split s = weft::blas::split_work(rows, 192, 96, groups, 600);
+        if (s.pieces() >= threads && s.pieces() < 8 * threads && rows > 24 * threads) {
+          CHECK_EQ(s.pieces() % threads, 0);
+        }
+        int64_t results = 0;
+        for (int64_t i = 0; i < s.pieces(); ++i) {
+          if (s[i].count > 0) results += s[i].count * s[i].columns;
+        }
+        CHECK_EQ(results, rows * 96 * groups);
+      }
+    }
+  }
+  weft::set_num_threads(before);
+}

@@ -127,6 +127,11 @@ Split split_work(int64_t rows, int64_t most, int64_t columns, int64_t groups, in
   if (!by_columns) most = std::min(most, std::max(kLeast, (rows * groups + threads - 1) / threads));
   Split s{rows, columns, groups, 0, 0, 0, 0, 1};
   s.blocks = (rows + most - 1) / most;
+  // As many blocks for each thread. Where there are many, one more or less does not matter.
+  while (!by_columns && s.blocks * groups > threads && s.blocks * groups < 8 * threads &&
+         s.blocks * groups % threads != 0 && rows / (s.blocks + 1) >= kLeast) {
+    ++s.blocks;
+  }
   s.block = (rows + s.blocks - 1) / s.blocks;
   const int64_t wanted =
       by_columns ? threads : (threads + s.blocks * groups - 1) / (s.blocks * groups);
