@@ -21,6 +21,21 @@ def of(lib: Any, dtype: str) -> Make:
     return lambda *shape: lib.full(shape, 0.5, dtype=getattr(lib, dtype))
 
 
+def recurrent(lib: Any, kind: str, x: Any, state: Any = None, **options: Any) -> list[Any]:
+    """The output and the last states of a layer of 2 features, all of whose weights are 0.1."""
+    layer = getattr(lib.nn, kind)(2, 2, **options)
+    for parameter in layer.parameters():
+        lib.nn.init.constant_(parameter, 0.1)
+    output, last = layer(x, state)
+    return [output, *(last if isinstance(last, tuple) else (last,))]
+
+
+def packed(lib: Any, kind: str, x: Any) -> Any:
+    """The output of a layer whose input is packed."""
+    sequences = lib.nn.utils.rnn.pack_padded_sequence(x, [3, 2])
+    return recurrent(lib, kind, sequences)[0].data
+
+
 # What each call gives under autocast for float32 and for bfloat16 tensors, in both libraries.
 CALLS: dict[str, Callable[[Any, Make], Any]] = {
     "linear": lambda lib, m: lib.nn.functional.linear(m(2, 3), m(4, 3), m(4)),
@@ -87,25 +102,91 @@ CALLS: dict[str, Callable[[Any, Make], Any]] = {
     "cat": lambda lib, m: lib.cat([m(2), m(2)]),
     "cat of both": lambda lib, m: lib.cat([m(2), m(2).float()]),
     "stack of both": lambda lib, m: lib.stack([m(2), m(2).float()]),
+    "inner of vectors": lambda lib, m: lib.inner(m(2), m(2)),
+    "inner of matrices": lambda lib, m: lib.inner(m(2, 2), m(2, 2)),
+    "tensordot of all": lambda lib, m: lib.tensordot(m(2, 2), m(2, 2), 2),
+    "tensordot of nothing": lambda lib, m: lib.tensordot(m(2), m(2), 0),
+    "addmv": lambda lib, m: lib.addmv(m(2), m(2, 2), m(2)),
+    "addmv_": lambda lib, m: m(2).addmv_(m(2, 2), m(2)),
+    "addr": lambda lib, m: lib.addr(m(2, 2), m(2), m(2)),
+    "addr_": lambda lib, m: m(2, 2).addr_(m(2), m(2)),
+    "addbmm": lambda lib, m: lib.addbmm(m(2, 2), m(1, 2, 2), m(1, 2, 2)),
+    "lstsq": lambda lib, m: lib.linalg.lstsq(m(2, 2) + m(2, 2).tril(), m(2, 2)).solution,
+    "einsum of a dot": lambda lib, m: lib.einsum("i,i->", m(2), m(2)),
+    "einsum outer": lambda lib, m: lib.einsum("i,j->ij", m(2), m(2)),
+    "einsum outer by groups": lambda lib, m: lib.einsum("bi,bj->bij", m(2, 2), m(2, 3)),
+    "einsum by elements": lambda lib, m: lib.einsum("ij,ij->ij", m(2, 2), m(2, 2)),
+    "einsum spread": lambda lib, m: lib.einsum("ij,j->ij", m(2, 2), m(2)),
+    "einsum over one": lambda lib, m: lib.einsum("ij,jk->ik", m(2, 1), m(1, 2)),
+    "einsum summed first": lambda lib, m: lib.einsum("ij,k->i", m(2, 2), m(2)),
+    "einsum of three": lambda lib, m: lib.einsum("i,j,k->ijk", m(2), m(2), m(2)),
+    "mm to out": lambda lib, m: lib.mm(m(2, 2), m(2, 2), out=m(2, 2)),
+    "bmm to out": lambda lib, m: lib.bmm(m(1, 2, 2), m(1, 2, 2), out=m(1, 2, 2)),
+    "matmul to out": lambda lib, m: lib.matmul(m(2, 2), m(2, 2), out=m(2, 2)),
+    "addmm to out": lambda lib, m: lib.addmm(m(2, 2), m(2, 2), m(2, 2), out=m(2, 2)),
+    "addbmm to out": lambda lib, m: lib.addbmm(m(2, 2), m(1, 2, 2), m(1, 2, 2), out=m(2, 2)),
+    **{
+        f"pad {mode} of {dims}": lambda lib, m, mode=mode, dims=dims: lib.nn.functional.pad(
+            m(1, 1, *[2] * dims), [1, 1] * dims, mode
+        )
+        for mode in ("constant", "reflect", "replicate", "circular")
+        for dims in (1, 2, 3)
+    },
+    "rnn": lambda lib, m: recurrent(lib, "RNN", m(3, 2, 2))[0],
+    "rnn's state": lambda lib, m: recurrent(lib, "RNN", m(3, 2, 2))[1],
+    "gru": lambda lib, m: recurrent(lib, "GRU", m(3, 2, 2))[0],
+    "gru's state": lambda lib, m: recurrent(lib, "GRU", m(3, 2, 2), num_layers=2)[1],
+    "gru, packed": lambda lib, m: packed(lib, "GRU", m(3, 2, 2)),
+    "gru from float32": lambda lib, m: recurrent(lib, "GRU", m(3, 2, 2), lib.ones(1, 2, 2))[0],
+    "gru from bfloat16": lambda lib, m: recurrent(
+        lib, "GRU", m(3, 2, 2), lib.ones(1, 2, 2, dtype=lib.bfloat16)
+    )[0],
+    "lstm": lambda lib, m: recurrent(lib, "LSTM", m(3, 2, 2), bidirectional=True)[0],
+    "lstm's state": lambda lib, m: recurrent(lib, "LSTM", m(3, 2, 2))[1],
+    "lstm's memory": lambda lib, m: recurrent(lib, "LSTM", m(3, 2, 2))[2],
+    "lstm, packed": lambda lib, m: packed(lib, "LSTM", m(3, 2, 2)),
+    "lstm with a projection": lambda lib, m: recurrent(lib, "LSTM", m(3, 2, 2), proj_size=1)[0],
+    "projected state": lambda lib, m: recurrent(lib, "LSTM", m(3, 2, 2), proj_size=1)[1],
+    "projected lstm's memory": lambda lib, m: recurrent(lib, "LSTM", m(3, 2, 2), proj_size=1)[2],
+    "gru cell": lambda lib, m: lib.nn.GRUCell(2, 2)(m(2, 2)) * 0,
     "double": lambda lib, m: m(2, 2).double() @ m(2, 2).double(),
     "half": lambda lib, m: m(2, 2).half() @ m(2, 2).half(),
 }
 
 
 @pytest.mark.parity
+@pytest.mark.filterwarnings("ignore:TF32 acceleration on top of oneDNN:UserWarning")
 @pytest.mark.parametrize("name", CALLS)
 def test_dtypes_under_autocast_equal_torch(name: str) -> None:
     torch = pytest.importorskip("torch")
     for dtype in ("float32", "bfloat16"):
         results = []
         for lib in (weft, torch):
-            with lib.autocast("cpu"):
+            # oneDNN's layers take no state of another dtype than the input, and raise.
+            with torch.backends.mkldnn.flags(enabled=False), lib.autocast("cpu"):
                 results.append(CALLS[name](lib, of(lib, dtype)))
         ours, theirs = results
         assert str(ours.dtype).split(".")[1] == str(theirs.dtype).split(".")[1]
         np.testing.assert_allclose(
-            ours.double().numpy(), theirs.double().numpy(), rtol=1e-2, atol=1e-2
+            ours.detach().double().numpy(), theirs.detach().double().numpy(), rtol=1e-2, atol=1e-2
         )
+
+
+@pytest.mark.parametrize("dtype", [weft.bfloat16, weft.float16])
+def test_layers_keep_the_precision_of_their_state(dtype: Any) -> None:
+    x = weft.ones(2, 3, 2, requires_grad=True)
+    for kind, shown in (("RNN", dtype), ("GRU", weft.float32), ("LSTM", weft.float32)):
+        weft.manual_seed(0)
+        layer = getattr(weft.nn, kind)(2, 4)
+        for program in (layer, weft.jit.script(layer)):
+            with weft.autocast("cpu", dtype=dtype):
+                output, last = program(x)
+            states = last if isinstance(last, tuple) else (last,)
+            assert [t.dtype for t in (output, *states)] == [shown] * (1 + len(states))
+            (gradient,) = weft.autograd.grad(output.sum(), x)
+            assert gradient.dtype == weft.float32
+            (exact,) = weft.autograd.grad(layer(x)[0].sum(), x)
+            np.testing.assert_allclose(gradient.numpy(), exact.numpy(), rtol=0.05, atol=0.02)
 
 
 @pytest.mark.parametrize("dtype", [weft.bfloat16, weft.float16])
@@ -173,6 +254,15 @@ def test_autocast_refuses() -> None:
         with off:
             assert not weft.is_autocast_enabled("cpu")
             assert (weft.ones(2, 2) @ weft.ones(2, 2)).dtype == weft.float32
+
+
+def test_autocast_leaves_calls_with_out() -> None:
+    x, low = weft.ones(2, 2), weft.empty(2, 2, dtype=weft.bfloat16)
+    with weft.autocast("cpu"):
+        assert (x @ x).dtype == weft.bfloat16
+        with pytest.raises(RuntimeError, match="mm: expected out of dtype float32, got bfloat16"):
+            weft.mm(x, x, out=low)
+        assert weft.mm(x, x, out=weft.empty(2, 2)).tolist() == [[2.0, 2.0], [2.0, 2.0]]
 
 
 def test_functions_that_choose_their_precision() -> None:

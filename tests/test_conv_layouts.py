@@ -122,3 +122,52 @@ def _strides(shape: tuple[int, ...], by_channels: bool) -> tuple[int, ...]:
     if by_channels:
         empty = empty.contiguous(memory_format=weft.channels_last)
     return tuple(empty.stride())
+
+
+# (N, C, H, W), outputs, kernel, groups: few channels, several groups, one channel each, one tap
+SMALL = [
+    ((2, 4, 5, 6), 3, 3, 1),
+    ((2, 4, 5, 6), 4, 3, 2),
+    ((2, 4, 5, 6), 8, 3, 4),
+    ((2, 4, 5, 6), 6, 1, 1),
+    ((2, 32, 9, 8), 32, 3, 1),
+]
+
+
+def _layouts(lib: Any, dtype: Any, case: tuple[Any, ...]) -> list[tuple[int, ...]]:
+    """Strides of results and of the images' gradients, for images and weights that lie by
+    channels or not."""
+    sizes, outputs, kernel, groups = case
+    found = []
+    for orders in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        for function, weight in (
+            (lib.nn.functional.conv2d, (outputs, sizes[1] // groups, kernel, kernel)),
+            (lib.nn.functional.conv_transpose2d, (sizes[1], outputs // groups, kernel, kernel)),
+        ):
+            x, w = lib.ones(sizes, dtype=dtype), lib.ones(weight, dtype=dtype)
+            formats = [(lib.contiguous_format, lib.channels_last)[order] for order in orders]
+            x = x.contiguous(memory_format=formats[0]).requires_grad_()
+            result = function(x, w.contiguous(memory_format=formats[1]), groups=groups)
+            (gradient,) = lib.autograd.grad(result.square().sum(), x)
+            found += [result.stride(), gradient.stride()]
+    signal = lib.ones(2, 6, 4).transpose(1, 2)
+    return [*found, lib.nn.functional.conv1d(signal, lib.ones(3, 4, 3)).stride()]
+
+
+@pytest.mark.parametrize("case", SMALL)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_results_lie_by_channels_where_an_operand_does(dtype: str, case: tuple[Any, ...]) -> None:
+    found = _layouts(weft, getattr(weft, dtype), case)
+    planes, channels = found[:2], found[-3:-1]
+    assert all(strides[-1] == 1 for strides in planes)
+    assert all(strides[1] == 1 for strides in channels)
+    assert found[-1] == (12, 4, 1)
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("case", SMALL)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_layouts_of_torch(dtype: str, case: tuple[Any, ...]) -> None:
+    torch = pytest.importorskip("torch")
+    ours = _layouts(weft, getattr(weft, dtype), case)
+    assert ours == _layouts(torch, getattr(torch, dtype), case)

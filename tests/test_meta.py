@@ -136,6 +136,45 @@ def test_gradients_flow_through_what_is_drawn(drop: Any) -> None:
 
 # ---- what a tensor tells ----
 
+LOSSES_AND_POOLS = {
+    "cross entropy of chances": lambda at: nn.functional.binary_cross_entropy(at(2, 3), at(2, 3)),
+    "ctc of rows": lambda at: nn.functional.ctc_loss(
+        at(5, 2, 4), weft.ones(2, 3, dtype=weft.int64, device=at(1).device), [5, 4], [3, 1]
+    ),
+    "ctc of a vector": lambda at: nn.functional.ctc_loss(
+        at(5, 2, 4), weft.ones(4, dtype=weft.int64, device=at(1).device), [5, 0], [3, 0], 0, "none"
+    ),
+    "ctc of no steps": lambda at: nn.functional.ctc_loss(
+        at(0, 1, 4), weft.ones(1, 1, dtype=weft.int64, device=at(1).device), [0], [0], 0, "sum"
+    ),
+    "pool with samples": lambda at: nn.functional.fractional_max_pool2d(
+        at(1, 3, 5, 7), 2, (2, 3), None, True, at(1, 3, 2)
+    ),
+    "pool of volumes": lambda at: nn.functional.fractional_max_pool3d(
+        at(2, 3, 5, 5, 5), 2, 2, _random_samples=at(2, 3, 3)
+    ),
+    "pool that draws": lambda at: nn.functional.fractional_max_pool2d(at(1, 3, 5, 7), 2, 2),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES_AND_POOLS)
+def test_losses_and_pools_look_as_on_the_cpu(name: str) -> None:
+    call: Any = LOSSES_AND_POOLS[name]
+    found = []
+    for device in ("cpu", "meta"):
+        leaves: list[weft.Tensor] = []
+
+        def at(*shape: int, device: str = device, leaves: Any = leaves) -> weft.Tensor:
+            leaves.append(weft.full(shape, 0.5, device=device, requires_grad=len(leaves) == 0))
+            return leaves[-1]
+
+        result = call(at)
+        assert {tensor.device.type for tensor in tensors(result)} == {device}
+        tensors(result)[0].sum().backward()
+        found.append((look(result), look(leaves[0].grad)))
+    assert found[0] == found[1]
+
+
 REPRS = {
     "floats": (lambda: weft.empty(2, 3, device="meta"), "size=(2, 3)"),
     "number": (lambda: weft.empty((), device="meta"), "size=()"),

@@ -36,6 +36,7 @@ def test_internals(name: str) -> None:
 
 @pytest.mark.parity
 @pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.filterwarnings("ignore:Full backward hook is firing when gradients:UserWarning")
 @pytest.mark.parametrize("name", CASES)
 def test_internals_of_torch(name: str) -> None:
     function, expected = CASES[name]
@@ -207,6 +208,28 @@ def a_regular_backward_hook_is_one_of_the_last_node(lib: Any) -> Any:
     handle.remove(), double.remove()
     m(x).sum().backward()
     return grads, seen, m._is_full_backward_hook
+
+
+@gives(([[[1.0], [0.0], None, [0]]], [[None, None, None]], [5.0], None))
+def full_backward_hooks_have_zeros_beside_gradients(lib: Any) -> Any:
+    class Sum(lib.nn.Module):  # type: ignore[misc]
+        def forward(self, x: Any, y: Any, number: int, whole: Any) -> Any:
+            return x * self.w + y + number + whole
+
+    def values(grads: Any) -> list[Any]:
+        return [None if grad is None else grad.tolist() for grad in grads]
+
+    m, seen = Sum(), []
+    m.w = lib.nn.Parameter(lib.ones(1))
+    handle = m.register_full_backward_hook(lambda m, back, out: seen.append(values(back)))
+    replace = m.register_full_backward_hook(lambda m, back, out: (back[0] * 5, *back[1:]))
+    x, y, whole = lib.ones(1, requires_grad=True), lib.ones(1), lib.tensor([1])
+    m(x, y, 1, whole).sum().backward()
+    beside, alone = list(seen), []
+    handle.remove(), replace.remove()
+    m.register_full_backward_hook(lambda m, back, out: alone.append(values(back)[:3]))
+    m(y, y, 1, whole).sum().backward()
+    return beside, alone, x.grad.tolist(), y.grad
 
 
 @gives([RuntimeError, RuntimeError])

@@ -41,6 +41,14 @@ def test_fractional_pools_by_their_windows(lib: Any) -> None:
     assert lib.equal(lib.from_numpy(x).flatten(2).gather(2, places.flatten(2)), values.flatten(2))
 
 
+@both
+def test_fractional_pools_take_the_first_of_more_samples(lib: Any) -> None:
+    x, samples = lib.arange(250.0).reshape(2, 5, 5, 5), lib.rand(3, 5, 2)
+    pool = lib.nn.functional.fractional_max_pool2d
+    assert lib.equal(pool(x, 2, 2, _random_samples=samples),
+                     pool(x, 2, 2, _random_samples=samples[:2]))  # fmt: skip
+
+
 @pytest.mark.parity
 def test_fractional_pools_of_torch() -> None:
     torch = pytest.importorskip("torch")

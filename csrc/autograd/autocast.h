@@ -23,6 +23,8 @@ class Autocast {
   TensorList lower(const TensorList& tensors) const;
   // Tensors of float16 and bfloat16 in float32.
   Tensor float32(const Tensor& tensor) const;
+  // As it is: what the operator is made of does not meet autocast.
+  const Tensor& given(const Tensor& tensor) const { return tensor; }
   // float32 where one of the tensors looked at is float32.
   TensorList widest(const TensorList& tensors) const;
 

@@ -238,6 +238,16 @@ bool goes_by_channels(const Tensor& x) {
   return !x.is_contiguous() && x.layout().is_channels_last();
 }
 
+// What the loops over planes gave, by channels where one of the operands lies so. A signal, which
+// is an image of one line, has no such order.
+Tensor laid_out(const Geometry& g, const Tensor& out, const Tensor& images, const Tensor& weight) {
+  const bool is_signal = g.height == 1 && g.kernel_h == 1;
+  if (out.dim() != 4 || is_signal || !(goes_by_channels(images) || goes_by_channels(weight))) {
+    return out;
+  }
+  return ops::clone(out, static_cast<int64_t>(MemoryFormat::ChannelsLast));
+}
+
 // Whether the product goes over channels that lie together. A pointwise kernel multiplies planes
 // where they lie.
 bool multiplies_channels(const Geometry& g, const Tensor& input, const Tensor& weight) {
@@ -301,7 +311,7 @@ Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, Int
     const T *taps = w.data_as<const T>(), *start = b.defined() ? b.data_as<const T>() : nullptr;
     forward(g, x.data_as<const T>(), taps, start, out.data_as<T>());
   });
-  return as_dtype(out, input.dtype());
+  return laid_out(g, as_dtype(out, input.dtype()), input, weight);
 }
 
 Tensor _conv2d_sum(const Tensor& input, const Tensor& weight, const Tensor& bias,
@@ -334,14 +344,14 @@ Tensor _conv2d_backward_input(const Tensor& grad_output, const Tensor& weight, I
   Tensor out = Tensor::empty(input_size, grad.dtype(), grad.device(), op);
   if (weight.dtype() == DType::F32 && conv::fits_winograd(g)) {
     conv::planes_backward_input(g, grad.data_as<const float>(), weight, out.data_as<float>());
-    return out;
+    return laid_out(g, out, grad_output, weight);
   }
   const Tensor w = operand(weight);
   conv::dispatch_conv(op, grad.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     backward_input(g, grad.data_as<const T>(), w.data_as<const T>(), out.data_as<T>());
   });
-  return as_dtype(out, grad_output.dtype());
+  return laid_out(g, as_dtype(out, grad_output.dtype()), grad_output, weight);
 }
 
 Tensor _conv2d_backward_weight(const Tensor& grad_output, const Tensor& input, IntList weight_size,

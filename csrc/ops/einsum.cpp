@@ -214,9 +214,20 @@ void prepare(Operand& a, Operand& b, const Labels& wanted) {
   drop(b, one_b, one_a);
 }
 
-// Two operands as one batched matrix product.
+// Without the labels of size 1 that both have and nobody wants.
+void drop_single(Operand& a, Operand& b, const Labels& wanted) {
+  const Labels single = those(a.labels, [&](int64_t label) {
+    return has(b.labels, label) && !has(wanted, label) && size_at(a, label) == 1;
+  });
+  a = without(a, single, How::kSqueeze);
+  b = without(b, single, How::kSqueeze);
+}
+
+// Two operands as one batched matrix product, or as one product of elements. Where there is nothing
+// to sum, autocast leaves them in the precision they have.
 Operand contracted(Operand a, Operand b, const Labels& wanted) {
   prepare(a, b, wanted);
+  drop_single(a, b, wanted);
   const auto in_b = [&](int64_t label) { return has(b.labels, label); };
   const Labels both = those(a.labels, in_b);
   const Labels batch = those(both, [&](int64_t label) { return has(wanted, label); });
@@ -235,12 +246,19 @@ Operand contracted(Operand a, Operand b, const Labels& wanted) {
   const Dims row_sizes = sizes_of(a, rows), column_sizes = sizes_of(b, columns);
   for (const int64_t label : rows) labels.push_back(label);
   for (const int64_t label : columns) labels.push_back(label);
-  if (rows.empty() && columns.empty() && inner.empty()) return {ops::mul(left, right), labels};
+  const bool outer = inner.empty() && !rows.empty() && !columns.empty();
+  if (inner.empty() && (!outer || a.value.dtype() != b.value.dtype())) {
+    Dims left_shape = sizes, right_shape = sizes;
+    for (const int64_t size : row_sizes) left_shape.push_back(size), right_shape.push_back(1);
+    for (const int64_t size : column_sizes) left_shape.push_back(1), right_shape.push_back(size);
+    return {ops::mul(ops::reshape(left, left_shape), ops::reshape(right, right_shape)), labels};
+  }
   for (const int64_t size : row_sizes) sizes.push_back(size);
   for (const int64_t size : column_sizes) sizes.push_back(size);
   const int64_t left_shape[] = {groups, product(row_sizes), summed};
   const int64_t right_shape[] = {groups, summed, product(column_sizes)};
-  const Tensor made = ops::bmm(ops::reshape(left, left_shape), ops::reshape(right, right_shape));
+  const Tensor x = ops::reshape(left, left_shape), y = ops::reshape(right, right_shape);
+  const Tensor made = outer ? ops::_bmm(x, y) : ops::bmm(x, y);
   return {ops::reshape(made, sizes), labels};
 }
 

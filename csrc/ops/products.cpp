@@ -76,6 +76,12 @@ Tensor tensordot(const Tensor& self, const Tensor& other, IntList dims_self, Int
     inner *= self.size(a[i]);
   }
   const Dims rows = others(self, a), columns = others(other, b);
+  if (rows.empty() && columns.empty()) {
+    // No product of matrices, which autocast would compute in a lower precision.
+    const int64_t flat[] = {inner};
+    return ops::dot(ops::reshape(ops::permute(self, a), flat),
+                    ops::reshape(ops::permute(other, b), flat));
+  }
   const Dims row_sizes = sizes_at(self, rows), column_sizes = sizes_at(other, columns);
   int64_t row_count = 1, column_count = 1;
   for (const int64_t size : row_sizes) row_count *= size;

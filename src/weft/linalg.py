@@ -24,6 +24,7 @@ from weft._functions.matrices import tensorsolve as tensorsolve
 from weft._functions.matrices import vander as vander
 from weft._functions.out import casting_takes_out, takes_out
 from weft._runtime.data_dependent import data_dependent
+from weft._runtime.precision import full_precision as _full_precision
 from weft._runtime.precision import lower_precision as _lower_precision
 from weft._runtime.samples import whole as _whole
 from weft._runtime.torch_function import declare as _declare
@@ -353,6 +354,7 @@ _DRIVERS = ("gelsy", "gels", "gelsd", "gelss")
 
 
 @casting_takes_out
+@_full_precision
 def lstsq(
     input: Tensor, b: Tensor, rcond: Any = None, *, driver: str | None = None
 ) -> LeastSquares:

@@ -445,6 +445,8 @@ class FunctionEmitter:
         names = [arg.name for arg in row.schema.args]
         if "dtype" in names:
             names[names.index("dtype")] = self.given_dtype(form)
+        if row.autocast is not None:  # the dtype of `out` says the precision
+            check += "\n  const autograd::Autocast off;"
         call = f"ops::{row.name}({', '.join(names)})"
         write = "autograd::write_out" if row.exact_out else "autograd::cast_out"
         if len(form.outs) == 1:

@@ -7,6 +7,7 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
+from weft._runtime.precision import full_precision as _full_precision
 from weft._runtime.torch_function import declare as _declare
 
 _MODES = ("reflect", "replicate", "circular")
@@ -45,9 +46,20 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: Any = 
             f"pad: expected {pairs + 1} or {pairs + 2} dims for mode {mode!r} with {2 * pairs} "
             f"numbers, got shape {tuple(input.shape)}"
         )
-    for i in range(pairs):
+    if mode == "replicate" or (mode == "reflect" and pairs < 3):
+        return _padded_in_full(input, widths, mode)
+    return _padded_in_all(input, widths, mode)
+
+
+def _padded_in_all(input: Tensor, widths: list[int], mode: str) -> Tensor:
+    """The last dimensions padded, one after the other."""
+    for i in range(len(widths) // 2):
         input = _padded(input, -1 - i, widths[2 * i], widths[2 * i + 1], mode)
     return input
+
+
+# The pads that autocast takes to float32: those of PyTorch's lists.
+_padded_in_full = _full_precision(_padded_in_all)
 
 
 def _padded(x: Tensor, dim: int, before: int, after: int, mode: str) -> Tensor:

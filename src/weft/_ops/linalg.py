@@ -129,6 +129,14 @@ backward_op(
     shape="[grad_output[-1], input[-1]]",
     result="grad_output",
 )
+backward_op(
+    "_bmm(Tensor self, Tensor mat2) -> Tensor",
+    doc="bmm that autocast leaves in the precision it gets: the outer products of einsum.",
+    native="bmm",
+    grad={"self": "grad._bmm(mat2.mH)", "mat2": "self.mH._bmm(grad)"},
+    shape="[same(self[0], mat2[0]), self[1], mat2[2]]",
+    result="self",
+)
 
 # ---- attention ----
 
@@ -198,19 +206,21 @@ op(
     doc="beta * self + alpha * (mat @ vec).",
     compose=_addmv,
     out="out",
+    tags=("autocast_given",),
 )
 op(
     "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     doc="beta * self + alpha * outer(vec1, vec2).",
     compose=_addr,
     out="out",
-    tags=("casts_out",),
+    tags=("casts_out", "autocast_given"),
 )
 op(
     "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     doc="beta * self + alpha * (the sum of batch1 @ batch2 over the batch).",
     compose=_addbmm,
     out="out",
+    tags=("autocast_lower",),
 )
 op(
     "vdot(Tensor self, Tensor other) -> Tensor",

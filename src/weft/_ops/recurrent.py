@@ -3,7 +3,7 @@
 from typing import Any
 
 from weft._kernels.lang import sigmoid, tanh
-from weft._ops.table import backward_op, op
+from weft._ops.table import backward_op, op, ops
 
 
 def _recurrent_layer(
@@ -15,7 +15,14 @@ def _recurrent_layer(
     results = steps._recurrent_steps(
         batch_sizes, hidden, memory, weight_hh, bias_hh, projection, mode, backwards
     )
-    return results[0], results[1], results[2]
+    # Autocast lowers the products alone: cells that add to their state keep its precision. The loop
+    # over the steps computes in float32 anyway and is rounded here (without autocast there is one
+    # dtype, and nothing to round).
+    low = steps.dtype
+    state = ops.promote(low, hidden.dtype if memory is None else memory.dtype)
+    is_plain = mode == "RNN_TANH" or mode == "RNN_RELU"
+    shown = low if is_plain or projection is not None else state
+    return results[0].to(shown), results[1].to(shown), results[2].to(state)
 
 
 op(
@@ -41,7 +48,7 @@ backward_op(
         "grads[1], grads[2], steps, batch_sizes, hidden, memory, weight, bias, projection, "
         "result0, result3, result4, result5, mode, backwards)"
     },
-    tags=("partial_grads", "autocast_lower"),
+    tags=("partial_grads", "autocast_float32"),
     shape="each([*steps[:-1], hidden[1]], hidden, [0] if memory is absent else memory, steps, "
     "[0] if memory is absent else [*steps[:-1], memory[1]], "
     "[0] if projection is absent else [*steps[:-1], memory[1]])",

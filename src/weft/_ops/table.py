@@ -53,6 +53,7 @@ TAGS = frozenset(
         "autocast_lower",  # under autocast: in the lower precision
         "autocast_float32",  # under autocast: in float32
         "autocast_widest",  # under autocast: in the widest dtype among its tensors
+        "autocast_given",  # under autocast: as without it, though its body calls others
     )
 )
 
@@ -157,7 +158,7 @@ class Row:
 
     @property
     def autocast(self) -> str | None:
-        """What autocast does to its tensors: "lower", "float32" or "widest"."""
+        """What autocast does to its tensors: "lower", "float32", "widest" or "given"."""
         found = [tag.removeprefix("autocast_") for tag in self.tags if tag.startswith("autocast_")]
         return found[0] if found else None
 

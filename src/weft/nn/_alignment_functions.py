@@ -52,17 +52,18 @@ def ctc_loss(
     labels = _label_rows(targets, counts, batch)
     # Blanks between the labels and around them: b l b l b.
     states = 2 * labels.size(1) + 1
-    path = _C.full((batch, states), blank, dtype=_C.int64)
+    path = _C.full((batch, states), blank, dtype=_C.int64, device=x.device)
     path[:, 1::2] = labels
     emitted = x.gather(2, path.unsqueeze(0).expand(steps, -1, -1))
-    skips = _C.zeros((batch, states), dtype=_C.bool)
+    skips = _C.zeros((batch, states), dtype=_C.bool, device=x.device)
     if states > 3:
         skips[:, 2:] = (path[:, 2:] != blank).logical_and(path[:, 2:] != path[:, :-2])
     loss = -_spelled(emitted, skips, lengths, counts) + _normality(x, lengths)
     if zero_infinity:
         loss = _C.where(loss == math.inf, 0.0, loss)
     if reduction == "mean":
-        return (loss / _C.tensor(counts).clamp_min(1).to(loss.dtype)).mean().to(kind)
+        label_counts = _C.tensor(counts, device=x.device).clamp_min(1)
+        return (loss / label_counts.to(loss.dtype)).mean().to(kind)
     loss = _reduced("ctc_loss", loss, reduction).to(kind)
     return loss.squeeze(0) if single and reduction == "none" else loss
 
@@ -70,7 +71,8 @@ def ctc_loss(
 def _normality(x: Tensor, lengths: list[int]) -> Tensor:
     """0, with the gradient exp(log_probs): what PyTorch adds, so that the gradient of each step
     sums to 0. log_softmax before it takes this away again."""
-    used = _C.arange(x.size(0)).unsqueeze(1) < _C.tensor(lengths)
+    times = _C.arange(x.size(0), device=x.device)
+    used = times.unsqueeze(1) < _C.tensor(lengths, device=x.device)
     total = x.exp().masked_fill(used.logical_not().unsqueeze(2), 0).sum([0, 2])
     return total - total.detach()
 
@@ -94,7 +96,7 @@ def _label_rows(targets: Tensor, counts: list[int], batch: int) -> Tensor:
         return targets[:, :longest].to(_C.int64)
     if sum(counts) > targets.numel():
         raise RuntimeError(f"ctc_loss: expected {sum(counts)} targets, got {targets.numel()}")
-    rows, start = _C.zeros((batch, longest), dtype=_C.int64), 0
+    rows, start = _C.zeros((batch, longest), dtype=_C.int64, device=targets.device), 0
     for row, count in enumerate(counts):
         rows[row, :count] = targets.reshape(-1)[start : start + count].to(_C.int64)
         start += count
@@ -104,11 +106,12 @@ def _label_rows(targets: Tensor, counts: list[int], batch: int) -> Tensor:
 def _spelled(emitted: Tensor, skips: Tensor, lengths: list[int], counts: list[int]) -> Tensor:
     """The forward algorithm in logarithms: [t, n, states] to [n]."""
     steps, batch, states = emitted.shape
-    nothing = _C.full((batch, states), -math.inf, dtype=emitted.dtype)
-    first = _C.arange(states) < 2
-    now = _C.where(first, emitted[0], nothing) if steps else nothing
-    if not steps:
-        now = _C.where(_C.arange(states) < 1, 0.0, nothing)
+    nothing = emitted.new_full((batch, states), -math.inf)
+    places = _C.arange(states, device=emitted.device)
+    if steps:
+        now = _C.where(places < 2, emitted[0], nothing)
+    else:
+        now = _C.where(places < 1, 0.0, nothing)
     history = [now]
     for t in range(1, steps):
         one = _C.cat([nothing[:, :1], now[:, :-1]], 1)

@@ -32,7 +32,8 @@ def _starts(samples: Tensor, size: int, kernel: int, out: int) -> Tensor:
     if out == 1:
         return last
     step = samples.new_tensor((size - kernel) / (out - 1))
-    places = _C.arange(out - 1, dtype=samples.dtype) + samples.unsqueeze(-1)
+    numbers = _C.arange(out - 1, dtype=samples.dtype, device=samples.device)
+    places = numbers + samples.unsqueeze(-1)
     first = (samples * step).to(_C.int64).unsqueeze(-1)
     return _C.cat([(places * step).to(_C.int64) - first, last], -1)
 
@@ -61,13 +62,13 @@ def _pooled(
             f"{out}"
         )
     if samples is None:
-        samples = _C.rand([*x.shape[:2], spatial], dtype=x.dtype)
-    if tuple(samples.shape) != (*x.shape[:2], spatial):
+        samples = _C.rand([*x.shape[:2], spatial], dtype=x.dtype, device=x.device)
+    if tuple(samples.shape[1:]) != (x.size(1), spatial) or samples.size(0) < x.size(0):
         raise RuntimeError(
             f"{function}: expected samples of shape {(*x.shape[:2], spatial)}, got "
             f"{tuple(samples.shape)}"
         )
-    index = _windows(samples, sizes, kernel, out)
+    index = _windows(samples[: x.size(0)], sizes, kernel, out)
     found = x.flatten(2).gather(2, index.flatten(2)).reshape(index.shape)
     values, where = found.max(-1)
     places = index.gather(-1, where.unsqueeze(-1)).squeeze(-1)
@@ -83,7 +84,8 @@ def _windows(samples: Tensor, sizes: list[int], kernel: list[int], out: list[int
     index = samples.new_zeros([*samples.shape[:2], 1, 1]).to(_C.int64)
     for d, (size, k, n) in enumerate(zip(sizes, kernel, out)):
         sample = samples.select(-1, 1 - d if spatial == 2 else d)
-        places = _starts(sample, size, k, n).unsqueeze(-1) + _C.arange(k)  # [n, c, out, k]
+        within = _C.arange(k, device=samples.device)
+        places = _starts(sample, size, k, n).unsqueeze(-1) + within  # [n, c, out, k]
         index = index[:, :, :, None, :, None] * size + places[:, :, None, :, None, :]
         index = index.flatten(4).flatten(2, 3)
     return index

@@ -308,7 +308,7 @@ def binary_cross_entropy(
             f"binary_cross_entropy: expected a target of shape {input.shape}, got {target.shape}"
         )
     inside = (input.detach() >= 0).logical_and(input.detach() <= 1)
-    if not whole(inside).all():
+    if not inside.is_meta and not whole(inside).all():
         raise RuntimeError("binary_cross_entropy: expected input in [0, 1], got values outside")
     loss = _CrossEntropyOfChances.apply(input, target)
     return _reduced("binary_cross_entropy", loss if weight is None else loss * weight, reduction)

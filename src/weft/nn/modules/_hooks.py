@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+from weft import _C
 from weft._C import Tensor
 from weft.autograd.function import Function
 from weft.utils.hooks import RemovableHandle
@@ -103,7 +104,8 @@ class Hookable:
         """Calls `hook(module, grad_input, grad_output)` when the gradients to the inputs exist.
 
         What it returns replaces grad_input. Only tensors among the positional arguments count;
-        the places of others hold None.
+        the places of others hold None. Tensors that need no gradient have zeros beside others that
+        need one, and None where none does.
         """
         self._set_full_backward(True)
         return _register(self, "_backward_hooks", hook, prepend)
@@ -263,10 +265,19 @@ class _Boundary:
         self.grad_output: tuple[Any, ...] = ()
         self.places = 0
         self.wrapped: list[int] = []
+        # What makes the zeros of the tensors that need no gradient, by place.
+        self.zeros: dict[int, Callable[[], Tensor]] = {}
 
     def enter(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         self.places = len(args)
-        self.wrapped = [i for i, a in enumerate(args) if isinstance(a, Tensor) and a.requires_grad]
+        tensors = [(i, a) for i, a in enumerate(args) if isinstance(a, Tensor)]
+        self.wrapped = [i for i, a in tensors if a.requires_grad]
+        # Of sizes alone: a tensor that is kept until backward would need memory.
+        self.zeros = {
+            i: functools.partial(_C.zeros, a.shape, dtype=a.dtype, device=a.device)
+            for i, a in tensors
+            if not a.requires_grad
+        }
         return _pass_through(args, self.wrapped, self._on_grad_input)
 
     def leave(self, result: Any) -> Any:
@@ -289,7 +300,9 @@ class _Boundary:
         return tuple(full[i] for i in self.output_places)
 
     def _on_grad_input(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
-        full = self._run_hooks(_spread(grads, self.wrapped, self.places))
+        places = [*self.wrapped, *self.zeros]
+        zeros = (make() for make in self.zeros.values())
+        full = self._run_hooks(_spread((*grads, *zeros), places, self.places))
         return tuple(full[i] for i in self.wrapped)
 
     def _run_hooks(self, grad_input: tuple[Any, ...]) -> tuple[Any, ...]:
