@@ -65,6 +65,18 @@ def test_values_and_layout(inplace: bool, saved: bool) -> None:
     assert _close(weft.autograd.grad(got.sum(), x)[0], weft.autograd.grad(net(x).sum(), x)[0])
 
 
+def test_a_classifier() -> None:
+    """Its pool makes a list of sizes and appends to it, which writes to no image."""
+    weft.manual_seed(0)
+    end = nn.AdaptiveAvgPool2d((1, 1)), nn.Flatten(), nn.Linear(32, 5)
+    net, x = nn.Sequential(_net(), *end).eval(), weft.randn(2, 3, 12, 10)
+    frozen = weft.jit.freeze(weft.jit.script(net))
+    weights = [n.inputs[1].constant for n in frozen.graph.walk() if n.kind == "aten::conv2d"]
+    assert sum(not weight.is_contiguous() for weight in weights) == 4  # the others are 1x1
+    with weft.no_grad():
+        assert _close(frozen(x), net(x))
+
+
 def test_copies_stand_where_the_layout_shows() -> None:
     frozen = weft.jit.freeze(weft.jit.script(_net()))
     assert _kinds(frozen).count("aten::contiguous") == 1

@@ -12,7 +12,7 @@ same, their order is not: this runs in freezing.
 from __future__ import annotations
 
 from weft._C import channels_last, contiguous_format
-from weft.jit.ir import MEMORY_FORMAT, TENSOR, Block, Graph, Node, Value
+from weft.jit.ir import MEMORY_FORMAT, TENSOR, Block, DictType, Graph, ListType, Node, Value
 from weft.jit.passes.conv_bn import asks_shape
 from weft.jit.passes.operators import has_tag, operator_of, written
 from weft.jit.passes.options import DEFAULT, Options
@@ -48,11 +48,13 @@ def _can_change(layer: Node) -> bool:
 
 
 def _writes(graph: Graph) -> bool:
-    """Whether something is written in place that others may see."""
+    """Whether a tensor is written in place that others may see. A list that grows, of sizes as a
+    pool makes one, changes none."""
     return any(
         len(value.uses) > 1 or not _keeps_layout(node) or not _is_new(value)
         for node in graph.walk()
         for value in written(node)
+        if not isinstance(value.type, ListType | DictType)
     )
 
 
