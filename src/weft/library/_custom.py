@@ -233,11 +233,11 @@ def triton_op(
 
     The function runs as it is: the kernels that it starts are Triton's own matter.
 
-    >>> @weft.library.triton_op("mylib::halved", mutates_args=())
-    ... def halved(x: weft.Tensor) -> weft.Tensor:
-    ...     return x / 2
-    >>> halved(weft.ones(2))
-    tensor([0.5000, 0.5000])
+    >>> @weft.library.triton_op("mylib::fourfold", mutates_args=())
+    ... def fourfold(x: weft.Tensor) -> weft.Tensor:
+    ...     return x * 4
+    >>> fourfold(weft.ones(2))
+    tensor([4., 4.])
     """
     return custom_op(name, fn, mutates_args=mutates_args, schema=schema)
 
