@@ -337,3 +337,58 @@ def test_old_private_names_of_torch() -> None:
             assert "Torch not compiled with CUDA enabled" in str(error)
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True)
+
+
+@both
+def test_parameters_of_derived_classes_print_within_parameter(lib: Any) -> None:
+    class Scale(lib.nn.Parameter):  # type: ignore[misc, name-defined]
+        pass
+
+    plain = lib.nn.Parameter(lib.ones(1))
+    assert repr(plain) == "Parameter containing:\ntensor([1.], requires_grad=True)"
+    scale = Scale(lib.tensor([[1.0, 2], [3, 4]]))
+    assert repr(scale) == (
+        "Parameter containing:\nParameter(Scale([[1., 2.],\n       [3., 4.]], requires_grad=True))"
+    )
+    assert lib.Tensor.__repr__(Scale(lib.ones(1), False)) == "Parameter(Scale([1.]))"
+
+
+@both
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+def test_storages_know_their_size_in_memory(lib: Any) -> None:
+    """What counts the memory of a model asks for it."""
+    few, many = lib.ones(10), lib.ones(1010)
+    for kind in ("untyped_storage", "storage"):
+        sizes = [sys.getsizeof(getattr(tensor, kind)()) for tensor in (few, many)]
+        assert sizes[1] - sizes[0] == 4000 and sizes[0] >= 40
+
+
+@both
+def test_functions_may_save_for_forward(lib: Any) -> None:
+    class Double(lib.autograd.Function):  # type: ignore[misc, name-defined]
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_forward(x, None)
+            return 2 * x
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return 2 * grad
+
+    x = lib.ones(2, requires_grad=True)
+    Double.apply(x).sum().backward()
+    assert x.grad.tolist() == [2, 2]
+
+
+@both
+def test_a_sigmoid_stays_within_its_interval(lib: Any) -> None:
+    transforms = importlib.import_module(f"{lib.__name__}.distributions.transforms")
+    ends = transforms._clipped_sigmoid(lib.tensor([-1000.0, 0, 1000]))
+    limits = lib.finfo(lib.float32)
+    assert ends.tolist() == [limits.tiny, 0.5, 1 - limits.eps]
+
+
+def test_implicit_replication_can_be_imported() -> None:
+    module = importlib.import_module("weft.distributed._tensor.experimental")
+    with pytest.raises(NotImplementedError, match="implicit_replication: expected"):
+        module.implicit_replication()
