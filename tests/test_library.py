@@ -525,7 +525,6 @@ def test_opcheck(name):
 
 
 ABSENT = {
-    "triton_op": lambda: library.triton_op("a::b", mutates_args=()),
     "wrap_triton": lambda: library.wrap_triton(None),
     "register_torch_dispatch": lambda: library.register_torch_dispatch("a::b", weft.Tensor),
     "get_ctx": lambda: library.get_ctx(),
@@ -537,6 +536,18 @@ ABSENT = {
 def test_absent(what):
     with pytest.raises(NotImplementedError, match=f"{what}: expected"):
         ABSENT[what]()
+
+
+def test_an_operator_of_triton_runs_its_function(name):
+    @library.triton_op(f"{name}::kept", mutates_args=())
+    def kept(x: weft.Tensor) -> weft.Tensor:
+        return x.clone()
+
+    made = library.triton_op(
+        f"{name}::made", lambda x: x + 1, mutates_args=(), schema="(Tensor x) -> Tensor"
+    )
+    assert kept(weft.ones(1)).item() == 1 and made(weft.ones(1)).item() == 2
+    assert getattr(ops, name).kept(weft.ones(1)).item() == 1
 
 
 def test_a_library_takes_back_what_it_made(name):

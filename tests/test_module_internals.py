@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from libraries import both
 
 import weft
 
@@ -351,3 +352,51 @@ def test_programs_know_nothing_of_the_dicts() -> None:
     )
     program.register_forward_hook(lambda module, args, result: result + 1)
     assert program(weft.zeros(1)).item() == 1.0 and len(program._forward_hooks) == 1
+
+
+@both
+def test_members_are_walked_and_taken_like_those_of_a_dict(lib: Any) -> None:
+    net = lib.nn.Sequential(lib.nn.Linear(1, 1), lib.nn.ReLU(), lib.nn.Tanh())
+    first, _, last = net
+    assert list(reversed(net._modules)) == ["2", "1", "0"]
+    assert [name for name, _ in reversed(net._modules.items())] == ["2", "1", "0"]
+    assert next(reversed(net._modules.values())) is last
+    assert list(reversed(first._parameters.keys())) == ["bias", "weight"]
+    assert net._modules.keys() - {"1"} == {"0", "2"}
+    assert list(first._parameters | {"more": 1}) == ["weight", "bias", "more"]
+    assert list({"more": 1} | first._parameters) == ["more", "weight", "bias"]
+    assert net._modules.popitem() == ("2", last) and len(net) == 2
+    for name, module in net._modules.items():
+        net._modules[name] = lib.nn.Identity() if module is first else module
+    assert isinstance(net[0], lib.nn.Identity)
+    with pytest.raises(KeyError):
+        net._buffers.popitem()
+
+
+@both
+def test_a_parameter_under_the_name_of_a_property(lib: Any) -> None:
+    """Allowed while the property has no value; its value is what reading gives afterwards."""
+
+    class Scale(lib.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self, late: bool) -> None:
+            super().__init__()
+            if late:
+                self.other = 2.0
+            self.own = lib.nn.Parameter(lib.ones(1))
+            self.other = 3.0
+
+        @property
+        def own(self) -> float:
+            return -self.other
+
+        @own.setter
+        def own(self, value: Any) -> None:
+            raise AssertionError("not called for parameters")
+
+    module = Scale(late=False)
+    assert module.own == -3 and list(module.state_dict()) == ["own"]
+    assert module._parameters["own"].item() == 1 and len(list(module.parameters())) == 1
+    del module.own
+    assert not module._parameters and module.own == -3
+    with pytest.raises(KeyError):
+        Scale(late=True)

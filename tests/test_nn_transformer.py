@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from libraries import both
 
 import weft
 from weft import nn
@@ -135,3 +136,15 @@ def test_buffers_are_registered_when_assigned() -> None:
     assert module.state_dict()["kept"].item() == 0
     assert type(nn.Buffer(weft.ones(1)) + 1) is weft.Tensor
     assert list(nn.Linear(2, 2).to_empty(device="cpu").state_dict()) == ["weight", "bias"]
+
+
+@both
+@pytest.mark.parametrize("need_weights", [True, False])
+def test_hooks_of_the_projection_see_no_call(lib: Any, need_weights: bool) -> None:
+    """Its weights are read: what counts layers by their calls does not find it."""
+    layer = lib.nn.MultiheadAttention(4, 2)
+    called = []
+    layer.out_proj.register_forward_hook(lambda *_: called.append("out_proj"))
+    layer.register_forward_hook(lambda *_: called.append("attention"))
+    layer(*[lib.ones(3, 1, 4)] * 3, need_weights=need_weights)
+    assert called == ["attention"]

@@ -246,3 +246,31 @@ def test_a_class_that_takes_old_states(lib: Any) -> None:
 
 def test_annotations() -> None:
     assert {"state", "param_groups", "defaults"} <= set(weft.optim.Optimizer.__annotations__)
+
+
+@both
+def test_loading_leaves_nothing_that_was_noted_in_the_groups(lib: Any) -> None:
+    """A search for a learning rate makes a schedule, loads the state from before, makes another."""
+    weight = lib.nn.Parameter(lib.ones(2))
+    optimizer = lib.optim.Adam([{"params": [weight], "name": "all"}], lr=0.1)
+    before, group = copy.deepcopy(optimizer.state_dict()), optimizer.param_groups[0]
+    lib.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+    group["lr"], group["tried"] = 0.3, True
+    assert group["initial_lr"] == 0.1
+    optimizer.load_state_dict(before)
+    loaded = optimizer.param_groups[0]
+    assert loaded is not group and group["lr"] == 0.3
+    assert loaded["lr"] == 0.1 and loaded["name"] == "all" and loaded["params"][0] is weight
+    assert "initial_lr" not in loaded and "tried" not in loaded
+
+
+@both
+def test_an_older_state_lacks_options(lib: Any) -> None:
+    optimizer = lib.optim.Adam([lib.nn.Parameter(lib.ones(2))], lr=0.1, maximize=False)
+    older = copy.deepcopy(optimizer.state_dict())
+    for name in ("amsgrad", "maximize", "foreach", "capturable", "differentiable", "fused"):
+        del older["param_groups"][0][name]
+    optimizer.load_state_dict(older)
+    assert optimizer.param_groups[0]["amsgrad"] is False
+    optimizer.param_groups[0]["params"][0].grad = lib.ones(2)
+    optimizer.step()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections import defaultdict, deque, namedtuple
+from collections import OrderedDict, defaultdict, deque, namedtuple
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,22 @@ def test_containers(lib: Any, name: str) -> None:
     found = tree.tree_leaves_with_path(value)
     assert [tree.keystr(path) for path, _ in found] == paths
     assert all(tree.key_get(value, path) == leaf for path, leaf in found)
+
+
+@both
+def test_ways_of_single_containers(lib: Any) -> None:
+    tree, pair = tree_of(lib), Pair(1, 2)
+    for kind, value, context in [
+        ("list", [1, 2], None),
+        ("tuple", (1, 2), None),
+        ("dict", {"a": 1, "b": 2}, ["a", "b"]),
+        ("odict", OrderedDict(a=1, b=2), ["a", "b"]),
+        ("namedtuple", pair, Pair),
+    ]:
+        parts, about = getattr(tree, f"_{kind}_flatten")(value)
+        assert (list(parts), about) == ([1, 2], context)
+        again = getattr(tree, f"_{kind}_unflatten")([1, 2], about)
+        assert again == value and type(again) is type(value)
 
 
 @both

@@ -282,3 +282,113 @@ def test_batches_are_cut_and_joined() -> None:
     assert [(part.tolist(), more) for part, more in args] == [([0], 3), ([1], 3)]
     assert named == ({"dim": 0}, {"dim": 0})
     assert scatter_kwargs((), {"dim": 0}, devices)[0] == ((), ())
+
+
+@both
+def test_types_of_sizes(lib: Any) -> None:
+    types = importlib.import_module(f"{lib.__name__}.nn.common_types")
+    assert types._size_2_t == int | tuple[int, int] and types._size_any_t == int | tuple[int, ...]
+    assert types._ratio_3_t == float | tuple[float, float, float]
+    assert types._maybe_indices_t == lib.Tensor | tuple[lib.Tensor, lib.Tensor]
+
+
+@both
+def test_the_old_functional_call_warns(lib: Any) -> None:
+    layer = lib.nn.Linear(2, 1, bias=False)
+    weight = lib.ones(1, 2, requires_grad=True)
+    with pytest.warns(FutureWarning, match=r"Please use `torch\.func\.functional_call`"):
+        result = lib.nn.utils.stateless.functional_call(layer, {"weight": weight}, (lib.ones(2),))
+    result.sum().backward()
+    assert result.item() == 2 and weight.grad.tolist() == [[1, 1]] and layer.weight.grad is None
+
+
+@both
+def test_tensors_in_groups_of_one_dtype(lib: Any) -> None:
+    utils = importlib.import_module(f"{lib.__name__}.utils._foreach_utils")
+    x, y, z = lib.ones(1), lib.ones(2, dtype=lib.float64), lib.zeros(3)
+    groups = utils._group_tensors_by_device_and_dtype([[x, y, z], [], [z, None, x]], True)
+    cpu = lib.device("cpu")
+    assert set(groups) == {(cpu, lib.float32), (cpu, lib.float64)}
+    (first, empty, last), places = groups[cpu, lib.float32]
+    assert first[0] is x and first[1] is z and not empty and places == [0, 2]
+    assert last[0] is z and last[1] is x
+    assert groups[cpu, lib.float64][0][2] == [None]
+    assert utils._has_foreach_support([x, None], cpu)
+    assert not utils._has_foreach_support([lib.nn.Parameter(x)], cpu)
+
+
+def test_old_private_names_of_torch() -> None:
+    """What libraries read without asking: in a process of its own, because the name stays."""
+    program = """
+        import warnings
+        import weft.compat.torch, torch
+        from torch._vmap_internals import _vmap, vmap
+        assert _vmap(lambda x: x.sum())(torch.ones(2, 3)).tolist() == [3, 3]
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            assert vmap(torch.sum, 1)(torch.ones(2, 3)).tolist() == [2, 2, 2]
+        assert caught[0].category is FutureWarning
+        assert torch._C._is_tracing() is torch._C._mps_is_available() is False
+        assert torch._C._get_cudnn_enabled() and torch._utils._get_available_device_type() is None
+        assert torch.cuda._initialized is False
+        try:
+            torch.cuda._lazy_init()
+        except AssertionError as error:
+            assert "Torch not compiled with CUDA enabled" in str(error)
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True)
+
+
+@both
+def test_parameters_of_derived_classes_print_within_parameter(lib: Any) -> None:
+    class Scale(lib.nn.Parameter):  # type: ignore[misc, name-defined]
+        pass
+
+    plain = lib.nn.Parameter(lib.ones(1))
+    assert repr(plain) == "Parameter containing:\ntensor([1.], requires_grad=True)"
+    scale = Scale(lib.tensor([[1.0, 2], [3, 4]]))
+    assert repr(scale) == (
+        "Parameter containing:\nParameter(Scale([[1., 2.],\n       [3., 4.]], requires_grad=True))"
+    )
+    assert lib.Tensor.__repr__(Scale(lib.ones(1), False)) == "Parameter(Scale([1.]))"
+
+
+@both
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+def test_storages_know_their_size_in_memory(lib: Any) -> None:
+    """What counts the memory of a model asks for it."""
+    few, many = lib.ones(10), lib.ones(1010)
+    for kind in ("untyped_storage", "storage"):
+        sizes = [sys.getsizeof(getattr(tensor, kind)()) for tensor in (few, many)]
+        assert sizes[1] - sizes[0] == 4000 and sizes[0] >= 40
+
+
+@both
+def test_functions_may_save_for_forward(lib: Any) -> None:
+    class Double(lib.autograd.Function):  # type: ignore[misc, name-defined]
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_forward(x, None)
+            return 2 * x
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return 2 * grad
+
+    x = lib.ones(2, requires_grad=True)
+    Double.apply(x).sum().backward()
+    assert x.grad.tolist() == [2, 2]
+
+
+@both
+def test_a_sigmoid_stays_within_its_interval(lib: Any) -> None:
+    transforms = importlib.import_module(f"{lib.__name__}.distributions.transforms")
+    ends = transforms._clipped_sigmoid(lib.tensor([-1000.0, 0, 1000]))
+    limits = lib.finfo(lib.float32)
+    assert ends.tolist() == [limits.tiny, 0.5, 1 - limits.eps]
+
+
+def test_implicit_replication_can_be_imported() -> None:
+    module = importlib.import_module("weft.distributed._tensor.experimental")
+    with pytest.raises(NotImplementedError, match="implicit_replication: expected"):
+        module.implicit_replication()

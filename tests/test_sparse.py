@@ -110,6 +110,7 @@ CASES: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "weft.addmm": ("coo csr", lambda lib, x: lib.addmm(lib.ones(4, 2, dtype=lib.float64), x, _right(lib))),
     "sparse_mask": ("coo", lambda lib, x: (lib.ones(4, 3, dtype=lib.float64) * 2).sparse_mask(x)),
     "spmm": ("coo", lambda lib, x: lib.spmm(x, _right(lib))),
+    "dsmm": ("coo", lambda lib, x: lib.dsmm(x, _right(lib))),
 }  # fmt: skip
 
 #: of specified elements only: no dense tensor has these
@@ -137,6 +138,7 @@ DENSE_MEANING: dict[str, Callable[[Any], Any]] = {
     "sparse_mask": lambda x: (x != 0).to(weft.float64) * 2,
     "sparse.mm": lambda x: x @ _right(weft),
     "spmm": lambda x: x @ _right(weft),
+    "dsmm": lambda x: x @ _right(weft),
     "sparse.sum": lambda x: x.sum(),
     "sparse.sum 0": lambda x: x.sum(0),
     "sparse.sum -1": lambda x: x.sum(-1),

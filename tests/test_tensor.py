@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -783,3 +784,33 @@ def test_new_takes_every_number_of_its_dtype() -> None:
     assert x.new([2**60 + 1]).tolist() == [2**60 + 1] and x.new(2, 3).shape == (2, 3)
     assert x.new().shape == (0,) and x.new(x).data_ptr() == x.data_ptr()
     assert x.to(weft.complex64).new([1j]).tolist() == [1j]
+
+
+@pytest.mark.parametrize(
+    ("index", "sizes"),
+    [
+        (lambda: weft.tensor([[True, False, True], [False, True, True]]), (1, 1, 4)),
+        (lambda: weft.tensor([0, 1]), (1, 1, 1, 3, 4)),
+        (lambda: (slice(None), weft.tensor([0, 1]), 1), (1, 1, 1, 2)),
+        (lambda: weft.zeros(2, 3, dtype=weft.bool), (1, 1, 4)),
+        (lambda: ([0, 1], [1, 2]), (1, 1, 1, 1)),
+    ],
+)
+def test_assigned_values_may_have_leading_ones(index: Any, sizes: tuple[int, ...]) -> None:
+    """Dimensions of size 1 before those of the places do not count, as in x[0] = value."""
+    x = weft.zeros(2, 3, 4)
+    value = weft.arange(1.0, math.prod(sizes) + 1).reshape(sizes).requires_grad_()
+    x[index()] = value
+    plain = weft.zeros(2, 3, 4)
+    plain[index()] = value.reshape([size for size in sizes if size != 1]).detach()
+    assert x.tolist() == plain.tolist()
+    x.sum().backward()
+    assert value.grad is not None and value.grad.shape == sizes
+
+
+def test_other_dimensions_of_assigned_values_count() -> None:
+    x = weft.zeros(2, 3)
+    with pytest.raises(RuntimeError, match=r"expected values that broadcast to \(2, 3\)"):
+        x[weft.tensor([0, 1])] = weft.ones(2, 1, 3)
+    with pytest.raises(RuntimeError, match=r"expected values that broadcast to \(2, 3\)"):
+        x.index_put_((weft.tensor([0, 1]),), weft.ones(1, 1, 2, 3))

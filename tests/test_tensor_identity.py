@@ -50,6 +50,7 @@ GIVEN: list[tuple[Any, ...]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore:.*numbers before or between the tensors")
 @pytest.mark.parametrize("name", [n for n in dir(weft.Tensor) if n[-1] == "_" and n[0] != "_"])
 def test_methods_that_change_their_tensor_return_it(name: str) -> None:
     for like, dtype, given in itertools.product(

@@ -257,6 +257,7 @@ void assign(const Plan& plan, PyObject* object) {
   if (plan.indices.empty()) {
     ops::copy_(target, drop_leading_ones(std::move(value), target.dim()));
   } else {
+    value = drop_leading_ones(std::move(value), 0);  // broadcasting brings back what is missing
     if (value.dtype() != target.dtype()) value = ops::_to_copy(value, target.dtype());
     ops::index_put_(target, plan.indices, value);
   }

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "autograd/node.h"
 #include "bindings/bindings.h"
@@ -19,12 +20,14 @@
 #include "bindings/torch_function.h"
 #include "bindings/trace.h"
 #include "core/error.h"
+#include "core/warning.h"
 
 namespace weft::py {
 namespace {
 
 // OpRecord::variants.
-constexpr uint8_t kFunction = 1, kMethod = 2, kNeural = 4, kNumberFirst = 16, kTwoNumbers = 32;
+constexpr uint8_t kFunction = 1, kMethod = 2, kNeural = 4, kNumberFirst = 16, kTwoNumbers = 32,
+                  kNumbersBetween = 64;
 
 struct OpGroup {
   const char* name;
@@ -224,11 +227,76 @@ PyObject* run_number_first(PyObject* self, OpGroup& group, const CallArgs& call)
   return run_recorded(self, group, {args.data(), call.count, call.names});
 }
 
-// No signature fits: tensors of classes that answer for themselves are among what does not, or a
-// number stands first.
+// A call in the order from before these operators had keywords: addcmul(x, value, a, b), add(x,
+// alpha, y), addmm(beta, x, alpha, a, b), addmm(beta, x, a, b); as methods the tensor comes first.
+struct OldOrder {
+  std::vector<PyObject*> args;   // tensors by place, then everything that has a name
+  std::vector<PyObject*> names;  // borrowed
+  size_t count = 0;              // of tensors by place
+};
+
+bool is_out_name(PyObject* name) { return PyUnicode_CompareWithASCIIString(name, "out") == 0; }
+
+bool stands_for_number(PyObject* object) {
+  return is_number(object) || (is_plain_tensor(object) && unwrap(object).dim() == 0);
+}
+
+std::optional<OldOrder> old_order(const OpGroup& group, const CallArgs& call) {
+  const auto signature = std::ranges::find_if(group.signatures, [](const Signature& candidate) {
+    return (candidate.record->variants & kNumbersBetween) != 0;
+  });
+  if (signature == group.signatures.end()) return {};
+  std::vector<PyObject*> numbers, tensors;
+  for (const Param& param : signature->params) {
+    (param.kind == ParamKind::Scalar ? numbers : tensors).push_back(param.name);
+  }
+  OldOrder order;
+  size_t given = call.count;
+  for (size_t i = 0; i < call.name_count(); ++i) {
+    PyObject* const name = PyTuple_GET_ITEM(call.names, static_cast<Py_ssize_t>(i));
+    order.names.push_back(name);
+    if (is_out_name(name)) continue;
+    if (std::ranges::find(tensors, name) == tensors.end()) return {};
+    ++given;
+  }
+  if (given <= signature->positional || given > signature->positional + numbers.size()) return {};
+  const size_t first = numbers.size() > 1 && !group.method ? 0 : 1;
+  const size_t places[] = {first, 2};
+  numbers.resize(given - signature->positional);
+  std::vector<PyObject*> found;
+  for (size_t i = 0; i < call.count; ++i) {
+    const bool here = found.size() < numbers.size() && i == places[found.size()];
+    if (here ? !stands_for_number(call.args[i]) : !is_plain_tensor(call.args[i])) return {};
+    (here ? found : order.args).push_back(call.args[i]);
+  }
+  if (found.size() < numbers.size()) return {};
+  order.count = order.args.size();
+  order.args.insert(order.args.end(), call.args + call.count,
+                    call.args + call.count + call.name_count());
+  order.args.insert(order.args.end(), found.begin(), found.end());
+  order.names.insert(order.names.end(), numbers.begin(), numbers.end());
+  return order;
+}
+
+PyObject* run_old_order(PyObject* self, OpGroup& group, const OldOrder& order) {
+  static bool warned = false;  // as PyTorch: one warning, whichever operator it is
+  if (!std::exchange(warned, true)) {
+    warn(str(group.name, ": numbers before or between the tensors are deprecated: give '",
+             utf8(order.names.back()), "' by its name"));
+  }
+  const Object names = Object::checked(PyTuple_New(static_cast<Py_ssize_t>(order.names.size())));
+  for (size_t i = 0; i < order.names.size(); ++i) {
+    PyTuple_SET_ITEM(names.get(), static_cast<Py_ssize_t>(i), new_ref(order.names[i]));
+  }
+  return run_recorded(self, group, {order.args.data(), order.count, names.get()});
+}
+
+// No signature fits: tensors of classes that answer for themselves are among what does not, a
+// number stands first, or numbers stand between the tensors.
 [[gnu::noinline, gnu::cold]] PyObject* run_unfit(PyObject* self, OpGroup& group,
                                                  const CallArgs& call) {
   if (any_overrides(arguments_of(call))) return ask_function(self, arguments_of(call));
+  if (const auto order = old_order(group, call)) return run_old_order(self, group, *order);
   if (starts_with_number(group, call)) return run_number_first(self, group, call);
   raise_mismatch(group.name, group.signatures, call);
 }

@@ -207,7 +207,8 @@ struct OpRecord {
   BoxedFn call;
   uint8_t arg_count, result_count;
   uint8_t variants;  // bit 0: module function, bit 1: Tensor method, bit 2: nn.functional function
-                     // (module-private name), bit 4: a number may stand for the first tensor
+                     // (module-private name), bit 4: a number may stand for the first tensor, bit
+                     // 6: the numbers after its tensors may stand between them
 };
 std::span<const OpRecord> op_records();
 

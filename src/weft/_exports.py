@@ -86,7 +86,7 @@ _NAMES_OF_MODULES = {
     "serialization": "load save",
     "sparse._construct": "sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor "
     "sparse_csr_tensor",
-    "sparse._products": "spmm",
+    "sparse._products": "dsmm spmm",
     "_tensor.storage_methods": "resize_as_",
 }
 

@@ -102,6 +102,10 @@ class UntypedStorage:
         return self.info().nbytes
 
     size = nbytes
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
+
     __len__ = nbytes
 
     def element_size(self) -> int:
@@ -363,6 +367,9 @@ class TypedStorage:
     def size(self) -> int:
         """Number of elements."""
         return self.nbytes() // self.element_size()
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
 
     __len__ = size
 

@@ -19,7 +19,7 @@ op(
     doc="self + alpha * other, element by element.",
     pointwise=lambda self, other, alpha: self + alpha * other,
     weak=("alpha",),
-    tags=("commutative", "cheap", "number_first", "two_numbers"),
+    tags=("commutative", "cheap", "number_first", "two_numbers", "numbers_between"),
     grad={"self": "grad", "other": "grad if alpha == 1 else grad * alpha.conj()"},
     out="out",
 )
@@ -39,7 +39,7 @@ op(
     dtypes=NUMBERS,
     grad={"self": "grad", "other": "-grad if alpha == 1 else grad * -alpha.conj()"},
     out="out",
-    tags=("cheap", "number_first", "two_numbers", "no_masks"),
+    tags=("cheap", "number_first", "two_numbers", "numbers_between", "no_masks"),
 )
 op(
     "sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
@@ -312,7 +312,7 @@ op(
         "tensor1": "grad * (tensor2 * value).conj()",
         "tensor2": "grad * (tensor1 * value).conj()",
     },
-    tags=("cheap",),
+    tags=("cheap", "numbers_between"),
 )
 op(
     "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
@@ -325,4 +325,5 @@ op(
         "tensor1": "grad * (value / tensor2).conj()",
         "tensor2": "-grad * (tensor1 * value / (tensor2 * tensor2)).conj()",
     },
+    tags=("numbers_between",),
 )

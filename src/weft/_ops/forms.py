@@ -43,10 +43,11 @@ class Form:
     @property
     def variant_bits(self) -> int:
         """Bit 0: module function, bit 1: method, bit 2: nn.functional, bit 3: internal; bit 4: the
-        function takes a number first, bit 5: or two numbers."""
+        function takes a number first, bit 5: or two numbers; bit 6: numbers between tensors."""
         first = 16 if self.takes_number_first else 0
         both = 32 if self.kind == PLAIN and "two_numbers" in self.row.tags else 0
-        return _VARIANT_BITS[self.variants] | first | both
+        between = 64 if "numbers_between" in self.row.tags else 0
+        return _VARIANT_BITS[self.variants] | first | both | between
 
     @property
     def takes_number_first(self) -> bool:

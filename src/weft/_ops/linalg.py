@@ -36,7 +36,7 @@ op(
         "mat2": "mat1.mH.mm(grad) if alpha == 1 else mat1.mH.mm(grad) * alpha.conj()",
     },
     out="out",
-    tags=("autocast_lower",),
+    tags=("autocast_lower", "numbers_between"),
     shape="[mat1[0], mat2[1]]",
     result="self",
 )
@@ -51,7 +51,7 @@ op(
         "batch2": "batch1.mH.bmm(grad) if alpha == 1 else batch1.mH.bmm(grad) * alpha.conj()",
     },
     out="out",
-    tags=("autocast_lower",),
+    tags=("autocast_lower", "numbers_between"),
     shape="[same(batch1[0], batch2[0]), batch1[1], batch2[2]]",
     result="self",
 )
@@ -206,21 +206,21 @@ op(
     doc="beta * self + alpha * (mat @ vec).",
     compose=_addmv,
     out="out",
-    tags=("autocast_given",),
+    tags=("autocast_given", "numbers_between"),
 )
 op(
     "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     doc="beta * self + alpha * outer(vec1, vec2).",
     compose=_addr,
     out="out",
-    tags=("casts_out", "autocast_given"),
+    tags=("casts_out", "autocast_given", "numbers_between"),
 )
 op(
     "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     doc="beta * self + alpha * (the sum of batch1 @ batch2 over the batch).",
     compose=_addbmm,
     out="out",
-    tags=("autocast_lower",),
+    tags=("autocast_lower", "numbers_between"),
 )
 op(
     "vdot(Tensor self, Tensor other) -> Tensor",
@@ -241,4 +241,5 @@ for _name, _first, _second in (
         doc=f"In-place {_name}.",
         compose=f"self.copy_(self.{_name}({_first}, {_second}, beta=beta, alpha=alpha))",
         variants="fm" if _name == "addmv" else "m",
+        tags=("numbers_between",),
     )

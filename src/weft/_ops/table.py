@@ -35,6 +35,7 @@ TAGS = frozenset(
         "bitwise",  # of masks gives a mask
         "number_first",  # its function takes a number for its first tensor: add(2, x)
         "two_numbers",  # and numbers alone: add(2, 3)
+        "numbers_between",  # takes its keywords between its tensors as well: add(x, alpha, y)
         "depends_on_dtype",  # the same numbers in a wider dtype give another result
         "no_masks",  # takes no bools, beside other numbers neither
         "exact_number",  # its right operand is not rounded to 16 bits where it is one number

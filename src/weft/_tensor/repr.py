@@ -226,11 +226,14 @@ def _suffixes(tensor: Tensor) -> list[str]:
 def text_of(tensor: Tensor, given: str | None = None) -> str:
     """The whole text: tensor([...], dtype=..., requires_grad=True)."""
     kind = type(tensor).__name__
-    prefix = "tensor(" if kind in ("Tensor", "Parameter") else f"{kind}("
+    plain = kind in ("Tensor", "Parameter")
+    prefix = "tensor(" if plain else f"{kind}("
     indent, suffixes = len(prefix), _suffixes(tensor)
     if given is None:
         given = "..." if tensor.is_meta else contents(tensor.detach().cpu(), indent)
-    return followed(prefix + given, suffixes, indent) + ")"
+    text = followed(prefix + given, suffixes, indent) + ")"
+    around = None if plain else getattr(tensor, "_shown_within", None)  # of a Parameter's subclass
+    return f"{around}({text})" if around else text
 
 
 def followed(text: str, suffixes: list[str], indent: int, new_line: bool = False) -> str:

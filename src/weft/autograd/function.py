@@ -32,6 +32,13 @@ class FunctionCtx:
                 raise TypeError(f"save_for_backward: expected Tensors or None, got {got}")
         self._to_save = tensors
 
+    def save_for_forward(self, *tensors: Tensor | None) -> None:
+        """Keeps tensors for a `jvp`, which weft derives from backward: they are checked alone."""
+        for tensor in tensors:
+            if tensor is not None and not isinstance(tensor, Tensor):
+                got = type(tensor).__name__
+                raise TypeError(f"save_for_forward: expected Tensors or None, got {got}")
+
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
         """What save_for_backward kept. RuntimeError when it was changed in place or freed.

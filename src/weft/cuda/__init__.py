@@ -79,6 +79,9 @@ def device_count() -> int:
     return 0
 
 
+_initialized = False  # libraries that keep the states of generators read it
+
+
 def is_initialized() -> bool:
     """False: there is nothing to initialise."""
     return False
@@ -179,6 +182,11 @@ def is_current_stream_capturing() -> bool:
 
 
 def init() -> None:
+    """Raises AssertionError."""
+    _needs_device("init")
+
+
+def _lazy_init() -> None:
     """Raises AssertionError."""
     _needs_device("init")
 

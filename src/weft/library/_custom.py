@@ -221,9 +221,25 @@ def register_torch_dispatch(
     _absent("register_torch_dispatch", "a __torch_function__ instead, which overrides operators")
 
 
-def triton_op(name: str, fn: Any = None, /, **options: Any) -> Any:
-    """Refuses: weft runs no Triton kernels. NotImplementedError."""
-    _absent("triton_op", "custom_op")
+def triton_op(
+    name: str,
+    fn: Function | None = None,
+    /,
+    *,
+    mutates_args: str | Iterable[str],
+    schema: str | None = None,
+) -> Any:
+    """custom_op, for libraries that define the operators of other devices when they are imported.
+
+    The function runs as it is: the kernels that it starts are Triton's own matter.
+
+    >>> @weft.library.triton_op("mylib::fourfold", mutates_args=())
+    ... def fourfold(x: weft.Tensor) -> weft.Tensor:
+    ...     return x * 4
+    >>> fourfold(weft.ones(2))
+    tensor([4., 4.])
+    """
+    return custom_op(name, fn, mutates_args=mutates_args, schema=schema)
 
 
 def wrap_triton(triton_kernel: Any, /) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from weft import _C
 from weft._C import Tensor
@@ -21,6 +21,7 @@ class Parameter(Tensor):
     """
 
     __torch_function__ = _C._disabled_torch_function_impl
+    _shown_within: ClassVar[str] = "Parameter"  # how those of derived classes print
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         if data is None:

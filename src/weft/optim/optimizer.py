@@ -199,10 +199,18 @@ class Optimizer(Hookable):
                 self.state[param] = {n: _as_state(n, v, param) for n, v in values.items()}
             else:
                 self.state[key] = values
-        for saved, group in zip(saved_groups, self.param_groups):
-            group.update({name: value for name, value in saved.items() if name != "params"})
-        self.__setstate__({"state": self.state, "param_groups": self.param_groups})
+        groups = [
+            self._loaded_group(saved, group)
+            for saved, group in zip(saved_groups, self.param_groups)
+        ]
+        self.__setstate__({"state": self.state, "param_groups": groups})
         self._run_state_hooks("load_state_dict_post", None)
+
+    def _loaded_group(self, saved: dict[str, Any], group: dict[str, Any]) -> dict[str, Any]:
+        """The saved options, with the group's own parameters. What others noted in the group since,
+        as schedules their initial_lr, is gone; options that an older file lacks stay."""
+        kept = {n: v for n, v in group.items() if n in self.defaults or n == "param_names"}
+        return {**kept, **saved, "params": group["params"]}
 
     def __getstate__(self) -> dict[str, Any]:
         return {

@@ -47,6 +47,11 @@ def spmm(input: Tensor, mat2: Tensor) -> Tensor:
     return mm(input, mat2)
 
 
+def dsmm(input: Tensor, mat2: Tensor) -> Tensor:
+    """The product of two matrices, as sparse.mm: an older name."""
+    return mm(input, mat2)
+
+
 def _entries(name: str, matrix: SparseTensor) -> tuple[Tensor, Tensor, Tensor]:
     """Rows, columns and values."""
     pattern = matrix._pattern.coo()

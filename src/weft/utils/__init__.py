@@ -24,7 +24,15 @@ __all__ = [
 
 _MODULE_OF = {
     name: f"weft.utils.{name}"
-    for name in ("_pytree", "benchmark", "checkpoint", "data", "dlpack", "tensorboard")
+    for name in (
+        "_foreach_utils",
+        "_pytree",
+        "benchmark",
+        "checkpoint",
+        "data",
+        "dlpack",
+        "tensorboard",
+    )
 } | dict.fromkeys(("sharing", "show"), "weft.utils.picture")
 
 

@@ -123,6 +123,14 @@ SUPPORTED_NODES: dict[Any, _Kind] = {
 }
 
 
+# Names by which libraries ask for how a container is taken apart and made again.
+_dict_flatten, _dict_unflatten = SUPPORTED_NODES[dict]
+_odict_flatten, _odict_unflatten = SUPPORTED_NODES[OrderedDict]
+_list_flatten, _list_unflatten = SUPPORTED_NODES[list]
+_tuple_flatten, _tuple_unflatten = SUPPORTED_NODES[tuple]
+_namedtuple_flatten, _namedtuple_unflatten = SUPPORTED_NODES[namedtuple]
+
+
 def register_pytree_node(
     cls: Any,
     flatten_fn: Callable[[Any], tuple[list[Any], Any]],

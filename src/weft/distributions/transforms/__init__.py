@@ -13,6 +13,7 @@ from weft.distributions.transforms.elementwise import (
     SigmoidTransform,
     SoftplusTransform,
     TanhTransform,
+    _clipped_sigmoid,
 )
 from weft.distributions.transforms.transform import (
     ComposeTransform,
@@ -53,5 +54,6 @@ __all__ = [
     "TanhTransform",
     "Transform",
     "_InverseTransform",
+    "_clipped_sigmoid",
     "identity_transform",
 ]

@@ -72,14 +72,18 @@ class PowerTransform(_Elementwise):
     inverse_shape = forward_shape
 
 
+def _clipped_sigmoid(x: Tensor) -> Tensor:
+    limits = finfo(x.dtype)
+    return x.sigmoid().clamp(min=limits.tiny, max=1 - limits.eps)
+
+
 class SigmoidTransform(_Elementwise):
     """y = 1 / (1 + exp(-x)), within the open interval as the dtype has it."""
 
     codomain = constraints.unit_interval
 
     def _call(self, x: Tensor) -> Tensor:
-        limits = finfo(x.dtype)
-        return x.sigmoid().clamp(min=limits.tiny, max=1 - limits.eps)
+        return _clipped_sigmoid(x)
 
     def _inverse(self, y: Tensor) -> Tensor:
         limits = finfo(y.dtype)

@@ -7,7 +7,16 @@ members and of which kind. `_parameters`, `_buffers` and `_modules` are live vie
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import (
+    Callable,
+    ItemsView,
+    Iterable,
+    Iterator,
+    KeysView,
+    Mapping,
+    MutableMapping,
+    ValuesView,
+)
 from operator import methodcaller
 from typing import Any, ClassVar
 
@@ -49,6 +58,39 @@ class Members(MutableMapping[str, Any]):
 
     def __len__(self) -> int:
         return sum(kind == self._kind for kind in self._owner._kinds.values())
+
+    # What a dict has and the views of a mapping lack: programs walk children from the last one.
+
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(list(self))
+
+    def keys(self) -> KeysView[str]:
+        """The names, as of now."""
+        return dict(self._listed()).keys()
+
+    def values(self) -> ValuesView[Any]:
+        """The members, as of now."""
+        return dict(self._listed()).values()
+
+    def items(self) -> ItemsView[str, Any]:
+        """Names and members, as of now."""
+        return dict(self._listed()).items()
+
+    def _listed(self) -> list[tuple[str, Any]]:
+        return self._owner._own(self._kind)
+
+    def popitem(self) -> tuple[str, Any]:
+        """Takes the last member out, and gives its name and itself."""
+        if not self:
+            raise KeyError("popitem: expected members, got none")
+        name = list(self)[-1]
+        return name, self.pop(name)
+
+    def __or__(self, other: Any) -> dict[str, Any]:
+        return dict(self) | dict(other)
+
+    def __ror__(self, other: Any) -> dict[str, Any]:
+        return dict(other) | dict(self)
 
     def copy(self) -> dict[str, Any]:
         """A dict with these members."""
@@ -110,8 +152,6 @@ class Registry:
         if kind is None and known is None:
             object.__setattr__(self, name, value)
         else:
-            if known is None and kind == PARAMETER and hasattr(type(self), name):
-                raise KeyError(f"{name}: expected no attribute of the class, got one")
             kept = _checked_kind(name, value, kind, known)
             if kept == PARAMETER:
                 if known != PARAMETER:
@@ -127,8 +167,11 @@ class Registry:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __delattr__(self, name: str) -> None:
-        object.__delattr__(self, name)
-        self._kinds.pop(name, None)
+        if name in self.__dict__.get("_kinds", ()):  # also below a property without a deleter
+            self.__dict__.pop(name, None)
+            del self._kinds[name]
+        else:
+            object.__delattr__(self, name)
         self._non_persistent_buffers_set.discard(name)
 
     def _put(self, name: str, value: Any, kind: str) -> None:

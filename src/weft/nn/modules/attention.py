@@ -141,7 +141,9 @@ class MultiheadAttention(Module):
             attended, weights = F.scaled_dot_product_attention(q, k, v, mask, chance), None
         steps, batch = query.shape[:2]
         joined = attended.permute(2, 0, 1, 3).reshape(steps * batch, self.embed_dim)
-        output = self.out_proj(joined).reshape(steps, batch, self.embed_dim)
+        # Its weights alone, as PyTorch: hooks of the module inside see no call.
+        output = F.linear(joined, self.out_proj.weight, self.out_proj.bias)
+        output = output.reshape(steps, batch, self.embed_dim)
         if single:
             return output.squeeze(1), None if weights is None else weights.squeeze(0)
         return output.transpose(0, 1) if self.batch_first else output, weights

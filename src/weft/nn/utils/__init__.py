@@ -1,6 +1,9 @@
 """Helpers for training: gradient clipping, normalised, parametrized and pruned weights, parameters
 as one vector, sequences of any length."""
 
+from typing import Any
+
+from weft._runtime import lazy
 from weft.nn.utils import parametrizations, parametrize, prune, rnn
 from weft.nn.utils.clip_grad import (
     clip_grad_norm_,
@@ -40,3 +43,9 @@ __all__ = [
     "vector_to_parameters",
     "weight_norm",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    return lazy.find(
+        "weft.nn.utils", name, "weft.nn.utils.stateless" if name == "stateless" else None
+    )

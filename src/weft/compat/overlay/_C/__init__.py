@@ -41,6 +41,21 @@ def _get_tracing_state() -> Any:
     return weft.jit.is_tracing() or None
 
 
+def _is_tracing() -> bool:
+    """Whether weft.jit.trace records the calls of this thread."""
+    return weft.jit.is_tracing()
+
+
+def _get_cudnn_enabled() -> bool:
+    """True, as it is in PyTorch where nobody says otherwise: there is no cuDNN to switch off."""
+    return True
+
+
+def _mps_is_available() -> bool:
+    """False."""
+    return False
+
+
 def _are_functorch_transforms_active() -> bool:
     """Whether vmap, or a trace, sees the operators of this thread."""
     return _C._recorder() is not None
