@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from types import CodeType, FunctionType
 from typing import Any
 
+from weft.jit.ir.fresh_stack import parse
+
 _FUTURE = __future__.annotations.compiler_flag  # the one that changes what is compiled
 _LONGEST = 10_000_000  # characters of a text that is looked into
 
@@ -25,7 +27,7 @@ def find_lines(function: Any) -> tuple[list[str], int] | None:
     for text in _texts(function, code):
         if len(text) > _LONGEST or not _holds(text, code):
             continue
-        found = _definition(ast.parse(text), code)
+        found = _definition(parse(text), code)
         if found is not None:
             first, last = found
             return text.splitlines(keepends=True)[first - 1 : last], first
