@@ -29,44 +29,58 @@ struct VectorOf {
   typedef float type __attribute__((vector_size(Bytes)));
 };
 
-// One tile of the result, all of whose columns are wanted.
+// One tile of the result, all of whose columns are wanted. The loops over its sums are unrolled:
+// else these would lie in memory before and behind the loop over k.
 template <int Rows, int Strips, int Bytes>
 WEFT_INLINE void tile(const Task& t) {
   using Vector = typename VectorOf<Bytes>::type;
   constexpr int kWidth = Bytes / sizeof(float), kVectors = Strips * kStrip / kWidth;
   Vector sums[Rows][kVectors], more;
+  const int64_t c_row = t.c_row;
+#pragma GCC unroll 12
   for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) sums[r][v] = Vector{};
     for (int s = 0; s < Strips; ++s) {  // what the end needs is on its way
-      __builtin_prefetch(t.c + r * t.c_row + s * kStrip, 1);
+      __builtin_prefetch(t.c + r * c_row + s * kStrip, 1);
     }
   }
   const float* b = t.b;
+  const int64_t a_row = t.a_row, strip = t.strip;
   for (const float *a = t.a, *end = a + t.k; a != end; ++a, b += kStrip) {
     Vector line[kVectors];
     for (int v = 0; v < kVectors; ++v) {
       const int column = v * kWidth;
-      std::memcpy(&line[v], b + column / kStrip * t.strip + column % kStrip, sizeof(Vector));
+      std::memcpy(&line[v], b + column / kStrip * strip + column % kStrip, sizeof(Vector));
     }
-    for (int s = 0; s < Strips; ++s) __builtin_prefetch(b + (Strips + s) * t.strip, 0, 2);
+    for (int s = 0; s < Strips; ++s) __builtin_prefetch(b + (Strips + s) * strip, 0, 2);
+#pragma GCC unroll 12
     for (int r = 0; r < Rows; ++r) {
-      const float x = a[r * t.a_row];
+      const float x = a[r * a_row];
       for (int v = 0; v < kVectors; ++v) sums[r][v] += x * line[v];
     }
   }
+  // c = sums, or c = f(c, sums), in the order of Sink.
+  const Sink sink = t.sink;
+  const bool plain = !t.add && !sink.bias && !sink.residual && !sink.relu;
+  float* const c = t.c;
+#pragma GCC unroll 12
   for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) {
       Vector sum = sums[r][v];
-      const int64_t at = r * t.c_row + v * kWidth;
+      const int64_t at = r * c_row + v * kWidth;
       auto plus = [&](const float* from) {
         std::memcpy(&more, from, sizeof(more));
         sum += more;
       };
-      if (t.add) plus(t.c + at);
-      if (t.sink.bias) plus(t.sink.bias + v * kWidth);
-      if (t.sink.residual) plus(t.sink.residual + at);
-      if (t.sink.relu) sum = sum <= Vector{} ? Vector{} : sum;
-      std::memcpy(t.c + at, &sum, sizeof(sum));
+      if (!plain) {
+        if (t.add) plus(c + at);
+        if (sink.bias) plus(sink.bias + v * kWidth);
+        if (sink.residual) plus(sink.residual + at);
+        if (sink.relu) sum = sum <= Vector{} ? Vector{} : sum;
+      }
+      std::memcpy(c + at, &sum, sizeof(sum));
     }
   }
 }
