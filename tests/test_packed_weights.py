@@ -135,6 +135,31 @@ def test_views_and_groups_of_one_storage_have_their_own() -> None:
         weft.conv2d(x, w)
 
 
+def test_parts_of_one_weight_are_kept_side_by_side() -> None:
+    """As attention has them: projections of queries, keys and values in one storage."""
+    before = memory.packed_weights()
+    x, w = _floats(20, 256), _floats(3 * 256, 256)
+    for _ in range(3):
+        for part in w.chunk(3):
+            expected = weft.nn.functional.linear(x, part.clone())
+            assert weft.equal(weft.nn.functional.linear(x, part), expected)
+    assert memory.packed_weights() - before == 4 * w.numel()
+    w.mul_(2)  # what was packed of the old bytes goes
+    weft.nn.functional.linear(x, w[:256])
+    assert memory.packed_weights() == before
+
+
+def test_a_storage_keeps_a_few() -> None:
+    before = memory.packed_weights()
+    x, w = _floats(20, 128), _floats(20 * 128, 128)
+    for part in w.chunk(20):
+        for _ in range(2):
+            weft.nn.functional.linear(x, part)
+    assert 0 < memory.packed_weights() - before <= 2 * w.numel()  # bytes of 8 parts
+    del w, part
+    assert memory.packed_weights() == before
+
+
 def test_they_are_counted_and_go_with_the_weight() -> None:
     before = memory.packed_weights()
     x, w = _floats(1, 16, 8, 8), _floats(32, 16, 3, 3)

@@ -1,6 +1,9 @@
 #include "ops/packed_weight.h"
 
+#include <algorithm>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 #include "core/fork.h"
 
@@ -15,6 +18,26 @@ bool count(size_t bytes) {
   if (bytes_kept.fetch_add(bytes) + bytes <= most_bytes.load()) return true;
   bytes_kept.fetch_sub(bytes);
   return false;
+}
+
+using Known = std::vector<Ref<PackedWeight>>;
+constexpr size_t kMost = 8;  // of a storage
+
+class KnownWeights final : public Derived {
+ public:
+  Known all;
+};
+
+// Those of the storage's bytes as they are; those of earlier bytes go to `old`. Under the lock.
+Known& known_of(Storage& storage, uint32_t changes, Known& old) {
+  if (!storage.derived()) storage.derived() = make_ref<KnownWeights>();
+  Known& all = static_cast<KnownWeights*>(storage.derived().get())->all;
+  if (!all.empty() && all.front()->key().changes != changes) old = std::exchange(all, {});
+  return all;
+}
+
+Known::iterator find(Known& known, const PackedWeight::Key& key) {
+  return std::ranges::find_if(known, [&](const auto& each) { return each->key() == key; });
 }
 
 }  // namespace
@@ -40,25 +63,30 @@ Ref<PackedWeight> kept_weight(const Tensor& weight, PackedForm form, int64_t gro
   Storage& storage = *weight.storage();
   if (!storage.shows_changes()) return {};
   const PackedWeight::Key key{form, groups, weight.layout(), storage.changes()};
-  Ref<Derived> old;  // gone after the lock
+  Known old;  // gone after the lock
   {
     const std::lock_guard lock(mutex);
-    const auto* seen = static_cast<PackedWeight*>(storage.derived().get());
-    if (seen == nullptr || seen->key() != key) {
-      old = std::exchange(storage.derived(), make_ref<PackedWeight>(key, 0));
+    Known& known = known_of(storage, key.changes, old);
+    const auto seen = find(known, key);
+    if (seen == known.end()) {
+      if (known.size() == kMost) {
+        old.push_back(std::move(known.front()));
+        known.erase(known.begin());
+      }
+      known.push_back(make_ref<PackedWeight>(key, 0));
       return {};
     }
-    if (seen->data() != nullptr) {
-      return Ref<PackedWeight>(static_cast<PackedWeight*>(storage.derived().get()));
-    }
+    if ((*seen)->data() != nullptr) return *seen;
   }
   auto packed = make_ref<PackedWeight>(key, static_cast<size_t>(elements));
   if (!count(packed->bytes_)) return {};
   packed->counted_ = true;
   fill(packed->data());
-  if (storage.changes() != key.changes) return {};
   const std::lock_guard lock(mutex);
-  old = std::exchange(storage.derived(), packed);
+  if (storage.changes() != key.changes) return {};
+  Known& known = known_of(storage, key.changes, old);
+  const auto seen = find(known, key);
+  if (seen != known.end()) *seen = packed;
   return packed;
 }
 

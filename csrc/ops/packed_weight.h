@@ -1,7 +1,8 @@
 // Weights in the order in which kernels read them, kept with their storage while its bytes stay.
 //
 // The first call for some bytes packs them for itself; the second one keeps them. So weights in
-// training, which change after each step, are not kept, and those of inference are.
+// training, which change after each step, are not kept, and those of inference are. A storage keeps
+// several: projections of queries, keys and values are often parts of one weight.
 #pragma once
 
 #include "core/tensor.h"
@@ -17,7 +18,7 @@ size_t packed_weight_bytes();
 size_t packed_weight_limit();
 void set_packed_weight_limit(size_t bytes);
 
-class PackedWeight final : public Derived {
+class PackedWeight final : public RefCounted {
  public:
   struct Key {
     PackedForm form;
@@ -28,7 +29,7 @@ class PackedWeight final : public Derived {
   };
 
   PackedWeight(Key key, size_t elements);
-  ~PackedWeight() override;
+  ~PackedWeight();
   const Key& key() const noexcept { return key_; }
   float* data() const noexcept { return data_; }  // null: only seen so far
 
