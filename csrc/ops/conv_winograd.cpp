@@ -155,7 +155,7 @@ void transform_output(const float* m, int64_t distance, int64_t channels, const 
 }
 
 // Points, and what is transformed together, lie a line of the cache more apart than they are long:
-// at a multiple of 4096 bytes all 16 would fall into one place of the cache.
+// at a multiple of 4096 bytes all 16 would share one set of the cache.
 constexpr int64_t kGap = 64 / sizeof(float);
 
 // From one point of a group's weight to the next, in elements.

@@ -60,7 +60,7 @@ WEFT_INLINE void tile(const Task& t) {
       for (int v = 0; v < kVectors; ++v) sums[r][v] += x * line[v];
     }
   }
-  // c = sums, or c = f(c, sums), in the order of Sink.
+  // Asked once: most tiles have nothing to add.
   const Sink sink = t.sink;
   const bool plain = !t.add && !sink.bias && !sink.residual && !sink.relu;
   float* const c = t.c;

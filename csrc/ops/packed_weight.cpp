@@ -1,6 +1,7 @@
 #include "ops/packed_weight.h"
 
 #include <algorithm>
+#include <iterator>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -32,7 +33,9 @@ class KnownWeights final : public Derived {
 Known& known_of(Storage& storage, uint32_t changes, Known& old) {
   if (!storage.derived()) storage.derived() = make_ref<KnownWeights>();
   Known& all = static_cast<KnownWeights*>(storage.derived().get())->all;
-  if (!all.empty() && all.front()->key().changes != changes) old = std::exchange(all, {});
+  if (!all.empty() && all.front()->key().changes != changes) {
+    std::ranges::move(std::exchange(all, {}), std::back_inserter(old));
+  }
   return all;
 }
 
@@ -86,7 +89,7 @@ Ref<PackedWeight> kept_weight(const Tensor& weight, PackedForm form, int64_t gro
   if (storage.changes() != key.changes) return {};
   Known& known = known_of(storage, key.changes, old);
   const auto seen = find(known, key);
-  if (seen != known.end()) *seen = packed;
+  if (seen != known.end()) old.push_back(std::exchange(*seen, packed));
   return packed;
 }
 
