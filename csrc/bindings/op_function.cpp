@@ -15,6 +15,7 @@
 #include "autograd/node.h"
 #include "bindings/bindings.h"
 #include "bindings/errors.h"
+#include "bindings/op_old_order.h"
 #include "bindings/op_parse.h"
 #include "bindings/tensor_object.h"
 #include "bindings/torch_function.h"
@@ -227,57 +228,6 @@ PyObject* run_number_first(PyObject* self, OpGroup& group, const CallArgs& call)
   return run_recorded(self, group, {args.data(), call.count, call.names});
 }
 
-// A call in the order from before these operators had keywords: addcmul(x, value, a, b), add(x,
-// alpha, y), addmm(beta, x, alpha, a, b), addmm(beta, x, a, b); as methods the tensor comes first.
-struct OldOrder {
-  std::vector<PyObject*> args;   // tensors by place, then everything that has a name
-  std::vector<PyObject*> names;  // borrowed
-  size_t count = 0;              // of tensors by place
-};
-
-bool is_out_name(PyObject* name) { return PyUnicode_CompareWithASCIIString(name, "out") == 0; }
-
-bool stands_for_number(PyObject* object) {
-  return is_number(object) || (is_plain_tensor(object) && unwrap(object).dim() == 0);
-}
-
-std::optional<OldOrder> old_order(const OpGroup& group, const CallArgs& call) {
-  const auto signature = std::ranges::find_if(group.signatures, [](const Signature& candidate) {
-    return (candidate.record->variants & kNumbersBetween) != 0;
-  });
-  if (signature == group.signatures.end()) return {};
-  std::vector<PyObject*> numbers, tensors;
-  for (const Param& param : signature->params) {
-    (param.kind == ParamKind::Scalar ? numbers : tensors).push_back(param.name);
-  }
-  OldOrder order;
-  size_t given = call.count;
-  for (size_t i = 0; i < call.name_count(); ++i) {
-    PyObject* const name = PyTuple_GET_ITEM(call.names, static_cast<Py_ssize_t>(i));
-    order.names.push_back(name);
-    if (is_out_name(name)) continue;
-    if (std::ranges::find(tensors, name) == tensors.end()) return {};
-    ++given;
-  }
-  if (given <= signature->positional || given > signature->positional + numbers.size()) return {};
-  const size_t first = numbers.size() > 1 && !group.method ? 0 : 1;
-  const size_t places[] = {first, 2};
-  numbers.resize(given - signature->positional);
-  std::vector<PyObject*> found;
-  for (size_t i = 0; i < call.count; ++i) {
-    const bool here = found.size() < numbers.size() && i == places[found.size()];
-    if (here ? !stands_for_number(call.args[i]) : !is_plain_tensor(call.args[i])) return {};
-    (here ? found : order.args).push_back(call.args[i]);
-  }
-  if (found.size() < numbers.size()) return {};
-  order.count = order.args.size();
-  order.args.insert(order.args.end(), call.args + call.count,
-                    call.args + call.count + call.name_count());
-  order.args.insert(order.args.end(), found.begin(), found.end());
-  order.names.insert(order.names.end(), numbers.begin(), numbers.end());
-  return order;
-}
-
 PyObject* run_old_order(PyObject* self, OpGroup& group, const OldOrder& order) {
   static bool warned = false;  // as PyTorch: one warning, whichever operator it is
   if (!std::exchange(warned, true)) {
@@ -296,7 +246,13 @@ PyObject* run_old_order(PyObject* self, OpGroup& group, const OldOrder& order) {
 [[gnu::noinline, gnu::cold]] PyObject* run_unfit(PyObject* self, OpGroup& group,
                                                  const CallArgs& call) {
   if (any_overrides(arguments_of(call))) return ask_function(self, arguments_of(call));
-  if (const auto order = old_order(group, call)) return run_old_order(self, group, *order);
+  const auto signature = std::ranges::find_if(group.signatures, [](const Signature& candidate) {
+    return (candidate.record->variants & kNumbersBetween) != 0;
+  });
+  if (signature != group.signatures.end()) {
+    const auto order = old_order(*signature, call, group.method);
+    if (order) return run_old_order(self, group, *order);
+  }
   if (starts_with_number(group, call)) return run_number_first(self, group, call);
   raise_mismatch(group.name, group.signatures, call);
 }
