@@ -96,6 +96,52 @@ def test_convolution_of_single_planes(name: str, dtype: weft.dtype) -> None:
         assert np.abs(got - want).max() <= tolerance * np.abs(want).max()
 
 
+# Batch, channels, height, width, kernel sizes and options.
+_DEPTHWISE = {
+    "3x3": ((2, 32, 17, 19), (3, 3), {"padding": 1}),
+    "stride 2": ((2, 24, 15, 22), (3, 3), {"stride": 2, "padding": 1}),
+    "strides, odd channels": ((1, 37, 20, 18), (3, 3), {"stride": (2, 1), "padding": (0, 1)}),
+    "few channels": ((3, 5, 9, 16), (5, 2), {"padding": (1, 2)}),
+    "two channels": ((2, 2, 8, 9), (3, 3), {"padding": 1}),
+    "dilation": ((1, 20, 20, 33), (3, 5), {"padding": (1, 2), "dilation": (2, 3)}),
+    "more padding than the kernel reaches": ((1, 17, 6, 6), (1, 2), {"padding": (2, 3)}),
+    "narrower than the kernel": ((2, 16, 3, 2), (7, 7), {"padding": 3}),
+    "stride over the kernel": ((2, 18, 11, 13), (2, 2), {"stride": 3}),
+}
+
+
+@pytest.mark.parametrize("name", _DEPTHWISE)
+def test_depthwise_convolution_by_channels(name: str) -> None:
+    """Images by channels, against float64; what follows a convolution is joined to it."""
+    (batch, channels, *sizes), kernel, options = _DEPTHWISE[name]
+    options = {**options, "groups": channels}
+    x = _random(batch, channels, *sizes, seed=1)
+    w, b = _random(channels, 1, *kernel, seed=2), _random(channels, seed=3)
+    want = F.conv2d(*(weft.tensor(a) for a in (x, w, b)), **options).numpy()
+    image, *rest = (weft.tensor(a).float() for a in (x, w, b))
+    image = image.contiguous(memory_format=weft.channels_last)
+    got = F.conv2d(image, *rest, **options)
+    assert got.is_contiguous(memory_format=weft.channels_last)
+    scale = 2e-6 * np.abs(want).max()
+    assert np.abs(got.numpy() - want).max() <= scale
+    residual = weft.tensor(_random(*want.shape, seed=5)).float()
+    residual = residual.contiguous(memory_format=weft.channels_last)
+    lists = [[v, v] if isinstance(v, int) else list(v) for v in (
+        options.get("stride", 1), options.get("padding", 0), options.get("dilation", 1)
+    )]  # fmt: skip
+    joined = weft.ops.aten._conv2d_sum(image, *rest, residual, True, *lists, channels)
+    assert (joined == F.relu(got + residual)).all()
+    bare = F.conv2d(image, rest[0], **options) + rest[1].reshape(-1, 1, 1)
+    assert np.abs(bare.numpy() - want).max() <= scale
+    grad = _random(*want.shape, seed=4)
+    expected = _gradients(x, w, b, grad, weft.float64, **options)
+    leaf = image.requires_grad_()
+    weights = [r.requires_grad_() for r in rest]
+    F.conv2d(leaf, *weights, **options).backward(weft.tensor(grad).float())
+    for got, want in zip((leaf, *weights), expected[1:]):
+        assert np.abs(got.grad.numpy() - want).max() <= 3e-6 * np.abs(want).max()
+
+
 @pytest.mark.parametrize("affine", [False, True])
 @pytest.mark.parametrize("shape", [(3, 5, 4, 4), (2, 3, 7, 31), (4, 2, 100), (6, 4, 15), (9, 4)])
 def test_batch_norm_lines(shape: tuple[int, ...], affine: bool) -> None:

@@ -2,10 +2,9 @@
 
     python tools/instructions.py [--update]
 
-Each case runs some times on one thread; its count is that of one run, without the start of Python.
-Exits with 1 where a count is more than 15 % and 1,000 above that in tools/instructions.txt (so much
-does the start of Python vary); --update writes the file. Valgrind knows no AVX-512, so that all
-processors of x86-64-v3 take the same kernels.
+All cases run some times on one thread of one process; a count is that of one run. Exits with 1 where
+it is more than 15 % and 1,000 above that in tools/instructions.txt; --update writes the file.
+Valgrind knows no AVX-512, so that all processors of x86-64-v3 take the same kernels.
 """
 
 from __future__ import annotations
@@ -13,16 +12,17 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 EXPECTED = Path(__file__).with_suffix(".txt")
 TOLERANCE, SLACK = 1.15, 1_000
-RUNS = 200
+RUNS = 20
 
 
 def cases() -> dict[str, Callable[[], Any]]:
@@ -63,34 +63,37 @@ def cases() -> dict[str, Callable[[], Any]]:
     }
 
 
-def run(name: str) -> None:
-    """The counted process: all cases are warmed, then one runs; none for an empty name."""
+def run() -> None:
+    """The counted process: all cases are warmed, then each runs between two calls of getppid, at
+    which callgrind writes down what it has counted since the last one."""
     given = cases()
     gc.disable()
-    for case in given.values():
-        for _ in range(3):
+    for _ in range(3):
+        for case in given.values():
             case()
-    case = given.get(name, lambda: None)
-    for _ in range(RUNS):
-        case()
-
-
-def counted(name: str) -> int:
-    """Instructions of a process."""
-    done = subprocess.run(
-        ["valgrind", "--tool=callgrind", f"--callgrind-out-file={os.devnull}"]
-        + [sys.executable, __file__, "--run", name],
-        check=True, capture_output=True, text=True,
-        env={**os.environ, "PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1"},
-    )  # fmt: skip
-    return int(done.stderr.split("Collected :")[1].split()[0])
+    for case in (lambda: None, *given.values()):
+        os.getppid()
+        for _ in range(RUNS):
+            case()
+    os.getppid()
 
 
 def counts() -> dict[str, int]:
-    """Instructions of one run of each case, without the start of Python."""
-    names = list(cases())
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        empty, *rest = pool.map(counted, ["", *names])
+    """Instructions of one run of each case, without those of the loop around it."""
+    with TemporaryDirectory() as folder:
+        out = Path(folder) / "counted"
+        subprocess.run(
+            ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", "--dump-before=getppid"]
+            + [sys.executable, __file__, "--run"],
+            check=True, capture_output=True,
+            env={**os.environ, "PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1"},
+        )  # fmt: skip
+        names = list(cases())
+        # The first part is what came before the first call.
+        parts = [out.with_suffix(f".{index}") for index in range(2, len(names) + 3)]
+        empty, *rest = (
+            int(re.findall(r"^(?:summary|totals): (\d+)", p.read_text(), re.M)[0]) for p in parts
+        )
     return {name: (each - empty) // RUNS for name, each in zip(names, rest, strict=True)}
 
 
@@ -98,10 +101,10 @@ def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--update", action="store_true")
-    parser.add_argument("--run", metavar="CASE", help=argparse.SUPPRESS)
+    parser.add_argument("--run", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.run is not None:
-        run(given.run)
+    if given.run:
+        run()
         return 0
     found = counts()
     if given.update:

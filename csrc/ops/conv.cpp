@@ -258,8 +258,9 @@ bool multiplies_channels(const Geometry& g, const Tensor& input, const Tensor& w
 
 // Whether the result lies by channels: where the image or the weight does.
 bool gives_channels(const Geometry& g, const Tensor& input, const Tensor& weight) {
+  const bool by_lines = input.dtype() == DType::F32 && conv::fits_depthwise_channels(g);
   return input.dim() == 4 && (goes_by_channels(input) || goes_by_channels(weight)) &&
-         multiplies_channels(g, input, weight);
+         (by_lines || multiplies_channels(g, input, weight));
 }
 
 Tensor by_channels(const Geometry& g, const Tensor& input, const Tensor& weight,
@@ -269,7 +270,8 @@ Tensor by_channels(const Geometry& g, const Tensor& input, const Tensor& weight,
   const Dims sizes{g.batch, g.out_channels, g.out_height, g.out_width};
   Tensor out = make_empty("conv2d", sizes, {DType::F32, {}, input.device(), {}, format});
   if (out.numel() == 0) return out;
-  conv::channels_forward(g, x.data_as<const float>(), weight, sink, out.data_as<float>());
+  (g.is_depthwise() ? conv::depthwise_channels_forward : conv::channels_forward)(
+      g, x.data_as<const float>(), weight, sink, out.data_as<float>());
   return out;
 }
 

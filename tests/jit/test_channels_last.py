@@ -98,7 +98,7 @@ def test_copies_stand_where_the_layout_shows() -> None:
 
 
 def test_what_stays_as_it_is() -> None:
-    """Kernels of single channels, convolutions between which the layout changes, writes."""
+    """Weights that lie both ways, convolutions between which the layout changes, writes."""
     weft.manual_seed(0)
     depthwise = nn.Sequential(nn.Conv2d(16, 16, 3, groups=16), nn.Conv2d(16, 16, 1)).eval()
     alone = nn.Sequential(nn.Conv2d(16, 16, 3), nn.Flatten()).eval()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from types import ModuleType
 from typing import Any
 
+from weft._C import Tensor
 from weft.jit.ir import Function, Graph
 from weft.jit.ir.record import record
 from weft.jit.passes import (
@@ -130,6 +131,10 @@ def freeze(
         conv_bn.run(graph)
         channels_last.run(graph)
     optimize_graph(graph, 2, options, observer, finish)
+    for node in graph.walk():
+        if node.kind == "prim::Constant" and isinstance(node.output.constant, Tensor):
+            node.attrs["value"] = node.output.constant.detach()  # nobody else has it
+    graph.is_frozen = True
     return function.with_graph(graph)
 
 

@@ -11,10 +11,10 @@ same, their order is not: this runs in freezing.
 
 from __future__ import annotations
 
-from weft._C import channels_last, contiguous_format
-from weft.jit.ir import MEMORY_FORMAT, TENSOR, Block, DictType, Graph, ListType, Node, Value
+from weft._C import Tensor, channels_last, contiguous_format
+from weft.jit.ir import MEMORY_FORMAT, TENSOR, Block, Graph, Node, Value
 from weft.jit.passes.conv_bn import asks_shape
-from weft.jit.passes.operators import has_tag, operator_of, written
+from weft.jit.passes.operators import has_tag, operator_of, written_tensors
 from weft.jit.passes.options import DEFAULT, Options
 
 
@@ -22,6 +22,8 @@ def run(graph: Graph, options: Options = DEFAULT) -> bool:
     """Changes the layout where few results need a copy; True if it did."""
     layers = [node for node in graph.walk() if has_tag(node, "convolution")]
     if not all(_can_change(layer) for layer in layers) or _writes(graph):
+        return False
+    if all(_lies_both_ways(layer.inputs[1].constant) for layer in layers):
         return False
     images = _images(graph, layers)
     leaving = {value: _others(value) for value in images}
@@ -37,14 +39,22 @@ def run(graph: Graph, options: Options = DEFAULT) -> bool:
     return True
 
 
+def _lies_both_ways(weight: Tensor) -> bool:
+    """Whether a weight, of 1x1 or of single channels, tells a convolution nothing of a layout."""
+    return weight.contiguous(memory_format=channels_last).is_contiguous()
+
+
 def _can_change(layer: Node) -> bool:
-    """Whether channels are multiplied with each other: kernels of single channels go by planes."""
+    """Whether channels are multiplied with all others, or each for itself."""
     operator, weight = operator_of(layer), layer.inputs[1]
     given = {arg.name: value for arg, value in zip(operator.schema.args, layer.inputs)}
     groups = given.get("groups")
     if layer.name != "aten::conv2d" or not weight.is_constant or groups is None:
         return False
-    return groups.is_constant and groups.constant == 1 and weight.constant.dim() == 4
+    sizes = tuple(weight.constant.shape)
+    if not groups.is_constant or len(sizes) != 4:
+        return False
+    return groups.constant == 1 or (groups.constant == sizes[0] and sizes[1] == 1)
 
 
 def _writes(graph: Graph) -> bool:
@@ -53,8 +63,7 @@ def _writes(graph: Graph) -> bool:
     return any(
         len(value.uses) > 1 or not _keeps_layout(node) or not _is_new(value)
         for node in graph.walk()
-        for value in written(node)
-        if not isinstance(value.type, ListType | DictType)
+        for value in written_tensors(node)
     )
 
 

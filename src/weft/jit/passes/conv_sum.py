@@ -10,16 +10,16 @@ Exact: each sum is rounded as by the operators in turn. Only in programs that re
 from __future__ import annotations
 
 from weft.jit.ir import TENSOR, Graph, Node, Value
-from weft.jit.passes.operators import written
+from weft.jit.passes.operators import written_tensors
 from weft.jit.passes.options import DEFAULT, Options
 
 
 def run(graph: Graph, options: Options = DEFAULT) -> bool:
-    """True if there was one, in a program where nothing is written in place."""
+    """True if there was one, in a program where no tensor is written in place."""
     layers = [node for node in graph.walk() if node.kind == "aten::conv2d"]
     if options.gradients or not any(map(_is_by_channels, layers)):
         return False
-    if any(True for node in graph.walk() for _ in written(node)):
+    if any(True for node in graph.walk() for _ in written_tensors(node)):
         return False
     # From the last one on: the others are computed by then, and can be added.
     joined = [_join(layer) for layer in reversed(layers)]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
+from weft._C import Tensor, device, dtype, layout, memory_format
 from weft.jit import schemas
 from weft.jit.ir import TENSOR, ClassType, Graph, Node, Value
 from weft.jit.passes.operators import CALLS, operator_of
 
 _FLOATING = ("float", "bfloat", "complex")
+_PLAIN = (bool, int, float, complex, str, device, dtype, layout, memory_format)
 
 
 def may_record(value: Value) -> bool:
@@ -62,7 +65,7 @@ class _Starts:
 
     def node(self, node: Node) -> bool:
         if node.kind == "prim::Constant":
-            return _may_hold(node.output)
+            return _may_hold(node.output.constant, node.graph.is_frozen)
         if node.kind in ("prim::CallFunction", "prim::fork") and "function" in node.attrs:
             return self.graph(node.attrs["function"].graph)
         if node.kind == "prim::CallMethod":
@@ -82,9 +85,13 @@ def _is_harmless(kind: str) -> bool:
     return _starter(kind) == (False, None)
 
 
-def _may_hold(value: Value) -> bool:
+def _may_hold(constant: Any, is_frozen: bool) -> bool:
     """Whether a constant may be, or hold, a tensor that requires a gradient some day."""
-    return value.type == TENSOR or isinstance(value.type, ClassType) or bool(value.type.children)
+    if isinstance(constant, list | tuple):
+        return any(_may_hold(item, False) for item in constant)
+    if isinstance(constant, Tensor):
+        return not is_frozen
+    return not (constant is None or isinstance(constant, _PLAIN))
 
 
 def _operator_starts(node: Node) -> bool:

@@ -53,6 +53,12 @@ def written(node: Node) -> Iterator[Value]:
         yield node.inputs[0]
 
 
+def written_tensors(node: Node) -> Iterator[Value]:
+    """The same but for lists and dicts: one that grows, of sizes as a pool makes it, changes no
+    tensor."""
+    return (v for v in written(node) if not isinstance(v.type, ty.ListType | ty.DictType))
+
+
 def _is_training(node: Node, operator: Any) -> bool:
     """Whether an argument `training` may be true, or there is none."""
     given = (value for arg, value in zip(operator.args, node.inputs) if arg.name == "training")

@@ -1,0 +1,77 @@
+"""What passes do to whole networks: those that only make programs faster fail without a word."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from typing import Any
+
+import pytest
+from bench.networks import networks
+
+import weft
+from weft import nn
+from weft.jit.passes import conv_sum
+
+
+def _mobile() -> nn.Module:
+    """Depthwise convolutions, each before one of 1x1."""
+    layers: list[nn.Module] = [nn.Conv2d(3, 16, 3, 2, 1, bias=False)]
+    for inside, outside, stride in ((16, 24, 1), (24, 40, 2)):
+        layers += [nn.BatchNorm2d(inside), nn.ReLU()]
+        layers += [nn.Conv2d(inside, inside, 3, stride, 1, groups=inside, bias=False)]
+        layers += [nn.BatchNorm2d(inside), nn.ReLU(), nn.Conv2d(inside, outside, 1)]
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(40, 5))
+
+
+def _make(name: str) -> nn.Module:
+    weft.manual_seed(0)
+    return (_mobile() if name == "mobile" else networks(weft)[name].make()).eval()
+
+
+# Size of the input, and how often these kinds of nodes stand in the graph that runs. "turned":
+# weights by channels; those of 1x1 and of single channels lie both ways.
+_RESNET = {"aten::batch_norm": 0, "aten::relu": 0, "aten::add.Tensor": 0, "aten::contiguous": 1}
+_COUNTS: dict[str, tuple[tuple[int, ...], dict[str, int]]] = {
+    "ResNet-18": (
+        (1, 3, 32, 32),
+        {**_RESNET, "aten::_conv2d_sum": 17, "aten::conv2d": 3, "turned": 17},
+    ),
+    "ResNet-50": (
+        (1, 3, 32, 32),
+        {**_RESNET, "aten::_conv2d_sum": 49, "aten::conv2d": 4, "turned": 17},
+    ),
+    "mobile": (
+        (1, 3, 32, 32),
+        {**_RESNET, "aten::_conv2d_sum": 4, "aten::conv2d": 1, "turned": 1},
+    ),
+}
+
+
+def _form(net: nn.Module, form: str, x: weft.Tensor) -> Any:
+    if form == "traced":
+        return weft.jit.trace(net, x)
+    program = weft.jit.script(net)
+    if form == "archive":
+        file = io.BytesIO()
+        weft.jit.save(program, file)
+        file.seek(0)
+        program = weft.jit.load(file)
+    return program
+
+
+@pytest.mark.parametrize("form", ["scripted", "traced", "archive"])
+@pytest.mark.parametrize("name", _COUNTS)
+def test_what_runs(name: str, form: str) -> None:
+    sizes, expected = _COUNTS[name]
+    x = weft.randn(sizes)
+    net = _make(name)
+    frozen = weft.jit.freeze(_form(net, form, x))
+    with weft.no_grad():
+        for _ in range(2):
+            assert weft.allclose(frozen(x), net(x), rtol=1e-3, atol=1e-4)
+        nodes = list(frozen.graph_for(x).walk())
+    counts = Counter(node.kind for node in nodes)
+    layers = (node for node in nodes if node.kind in ("aten::conv2d", "aten::_conv2d_sum"))
+    counts["turned"] = sum(conv_sum._is_by_channels(layer) for layer in layers)
+    assert {kind: counts[kind] for kind in expected} == expected
