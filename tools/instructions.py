@@ -2,8 +2,8 @@
 
     python tools/instructions.py [--update]
 
-All cases run some times on one thread of one process; a count is that of one run. Exits with 1 where
-it is more than 15 % and 1,000 above that in tools/instructions.txt; --update writes the file.
+All cases run some times on one thread of one process; a count is that of one run. Exits with 1
+where it is more than 15 % and 1,000 above that in tools/instructions.txt; --update writes the file.
 Valgrind knows no AVX-512, so that all processors of x86-64-v3 take the same kernels.
 """
 
