@@ -17,6 +17,9 @@ struct Task {
   int64_t a_row;
   const float* b;
   int64_t strip;
+  // A part of the strips to multiply next, which is fetched meanwhile: bytes for each row of b.
+  const char* ahead;
+  int64_t ahead_step;
   bool add;
   float* c;
   int64_t c_row;
@@ -34,6 +37,7 @@ struct VectorOf {
 template <int Rows, int Strips, int Bytes>
 WEFT_INLINE void tile(const Task& t) {
   using Vector = typename VectorOf<Bytes>::type;
+  constexpr int64_t kBytes = sizeof(float);
   constexpr int kWidth = Bytes / sizeof(float), kVectors = Strips * kStrip / kWidth;
   Vector sums[Rows][kVectors], more;
   const int64_t c_row = t.c_row;
@@ -46,14 +50,16 @@ WEFT_INLINE void tile(const Task& t) {
     }
   }
   const float* b = t.b;
-  const int64_t a_row = t.a_row, strip = t.strip;
+  const int64_t a_row = t.a_row, strip = t.strip, ahead_step = t.ahead_step;
+  const char* ahead = t.ahead;
   for (const float *a = t.a, *end = a + t.k; a != end; ++a, b += kStrip) {
     Vector line[kVectors];
     for (int v = 0; v < kVectors; ++v) {
       const int column = v * kWidth;
       std::memcpy(&line[v], b + column / kStrip * strip + column % kStrip, sizeof(Vector));
     }
-    for (int s = 0; s < Strips; ++s) __builtin_prefetch(b + (Strips + s) * strip, 0, 2);
+    for (int s = 0; s < Strips; ++s) __builtin_prefetch(ahead + s * strip * kBytes, 0, 2);
+    ahead += ahead_step;
 #pragma GCC unroll 12
     for (int r = 0; r < Rows; ++r) {
       const float x = a[r * a_row];
@@ -168,12 +174,17 @@ void gemm_strips(int64_t m, int64_t n, int64_t k, const float* a, int64_t a_row,
   static const Tiles kTiles = tiles();
   const int64_t width = kTiles.strips * kStrip;
   for (int64_t j = 0; j < n; j += width) {
-    // Rows in tiles of about one size.
-    int64_t left = (m + kTiles.rows - 1) / kTiles.rows;
-    for (int64_t i = 0; i < m; --left) {
+    // Rows in tiles of about one size. Each fetches its share of the next strips: the first alone
+    // would ask for more than memory gives in its time.
+    const int64_t count = (m + kTiles.rows - 1) / kTiles.rows;
+    const int64_t ahead_step = (kStrip * sizeof(float) + count - 1) / count;
+    const float* const strips = b + j / kStrip * strip;
+    const char* ahead = reinterpret_cast<const char*>(strips + kTiles.strips * strip);
+    int64_t left = count;
+    for (int64_t i = 0; i < m; --left, ahead += k * ahead_step) {
       const int64_t rows = (m - i + left - 1) / left, at = i * c_row + j;
-      const Task t{k,   a + i * a_row, a_row, b + j / kStrip * strip, strip,
-                   add, c + at,        c_row, sink.at(at, j)};
+      const Task t{k,          a + i * a_row, a_row,  strips, strip,         ahead,
+                   ahead_step, add,           c + at, c_row,  sink.at(at, j)};
       Tiles::Fn* const fn = kTiles.of[rows - 1];
       n - j < width ? edge_tile(t, fn, rows, n - j) : fn(t);
       i += rows;

@@ -13,7 +13,7 @@ constexpr int64_t strips_of(int64_t n) { return (n + 2 * kStrip - 1) / (2 * kStr
 constexpr int64_t packed_size(int64_t k, int64_t n) { return strips_of(n) * k * kStrip; }
 
 // Depth of a block of the factors: one of a strip stays in the nearest cache.
-inline constexpr int64_t kBlockDepth = 256;
+inline constexpr int64_t kBlockDepth = 384;
 
 // result = relu(sum + bias[column] + residual[row, column]): each where it is asked for, with the
 // bits of the operators in turn. The residual lies as the result does.
