@@ -31,18 +31,32 @@ void check_inner(const char* op, const Tensor& a, const Tensor& b, bool match) {
              AsTuple{b.sizes()});
 }
 
+bool is_one(const Scalar& s) { return !s.is_complex() && s.to_double() == 1; }
+
+// Whether a product of these sizes is worth packing for: not vectors, nor a few numbers.
+bool is_large(IntList sizes, int64_t k) {
+  const auto rows = static_cast<double>(sizes.size() > 1 ? sizes[sizes.size() - 2] : 1);
+  return sizes.back() >= 8 && rows * static_cast<double>(sizes.back() * k) >= 32.0 * 32 * 32;
+}
+
 // Allocates the result and runs the product; an undefined `start` counts as 0.
 Tensor product(const char* op, IntList sizes, const Tensor& start, const Tensor& a, const Tensor& b,
                const Scalar& beta, const Scalar& alpha, Gemm& run) {
   const DType dtype = a.dtype();
   const DType compute = compute_type(dtype);
+  const bool starts = start.defined() && (beta.is_complex() || beta.to_double() != 0);
   if (compute != dtype) {
+    if (multiplies_in_pairs(dtype) && is_large(sizes, a.sizes().back()) && is_one(alpha) &&
+        (!starts || is_one(beta))) {
+      Tensor out = Tensor::empty(sizes, compute, a.device(), op);
+      run(out, starts ? as_dtype(start, compute) : Tensor(), a, b, 1, 1);
+      return as_dtype(out, dtype);
+    }
     return as_dtype(
         product(op, sizes, start, as_dtype(a, compute), as_dtype(b, compute), beta, alpha, run),
         dtype);
   }
   Tensor out = Tensor::empty(sizes, compute, a.device(), op);
-  const bool starts = start.defined() && (beta.is_complex() || beta.to_double() != 0);
   run(out, starts ? start : Tensor(), a, b, starts ? beta : Scalar(0), alpha);
   return out;
 }

@@ -32,9 +32,31 @@ struct VectorOf {
   typedef float type __attribute__((vector_size(Bytes)));
 };
 
+// What a tile does with an element of a row of a, and with as many columns of b as a register has.
+struct Floats {
+  template <class Vector>
+  WEFT_INLINE static void add(Vector& sum, const float* x, const Vector& line) {
+    sum += *x * line;
+  }
+};
+#if defined(__x86_64__)
+struct BFloat16Pairs {
+  template <class Vector>
+  WEFT_INLINE static void add(Vector& sum, const float* x, const Vector& line) {
+    typedef int32_t Words __attribute__((vector_size(sizeof(Vector))));
+    int32_t pair;
+    std::memcpy(&pair, x, sizeof(pair));
+    const Words pairs = Words{} + pair;
+    Vector next = sum;  // an array that asm writes to would lie in memory
+    asm("vdpbf16ps %2, %1, %0" : "+v"(next) : "v"(line), "v"(pairs));
+    sum = next;
+  }
+};
+#endif
+
 // One tile of the result, all of whose columns are wanted. The loops over its sums are unrolled:
 // else these would lie in memory before and behind the loop over k.
-template <int Rows, int Strips, int Bytes>
+template <class Of, int Rows, int Strips, int Bytes>
 WEFT_INLINE void tile(const Task& t) {
   using Vector = typename VectorOf<Bytes>::type;
   constexpr int64_t kBytes = sizeof(float);
@@ -62,8 +84,7 @@ WEFT_INLINE void tile(const Task& t) {
     ahead += ahead_step;
 #pragma GCC unroll 12
     for (int r = 0; r < Rows; ++r) {
-      const float x = a[r * a_row];
-      for (int v = 0; v < kVectors; ++v) sums[r][v] += x * line[v];
+      for (int v = 0; v < kVectors; ++v) Of::add(sums[r][v], a + r * a_row, line[v]);
     }
   }
   // Asked once: most tiles have nothing to add.
@@ -98,22 +119,31 @@ struct Tiles {
   Fn* const* of;
 };
 
-#define DEFINE(level, target, width)                                                             \
+// The functions of one level; `target` is its attribute, `width` the bytes of a register.
+#define DEFINE_TILES(name, Of, target, width)                                                    \
   template <int Rows, int Strips>                                                                \
-  target [[gnu::noinline]] void tile_##level(const Task& t) {                                    \
-    tile<Rows, Strips, width>(t);                                                                \
+  target [[gnu::noinline]] void tile_##name(const Task& t) {                                     \
+    tile<Of, Rows, Strips, width>(t);                                                            \
   }                                                                                              \
-  Tiles tiles_##level() {                                                                        \
+  Tiles tiles_##name() {                                                                         \
     constexpr int kRows = width == 64 ? 12 : width == 32 ? 6 : 3, kStrips = width == 64 ? 2 : 1; \
     static constexpr auto table = []<int... Rows>(std::integer_sequence<int, Rows...>) {         \
-      return std::array<Tiles::Fn*, kRows>{tile_##level<Rows + 1, kStrips>...};                  \
+      return std::array<Tiles::Fn*, kRows>{tile_##name<Rows + 1, kStrips>...};                   \
     }(std::make_integer_sequence<int, kRows>());                                                 \
     return {kRows, kStrips, table.data()};                                                       \
   }
+#define DEFINE(level, target, width) DEFINE_TILES(level, Floats, target, width)
 WEFT_LEVELS(DEFINE)
 #undef DEFINE
 
 Tiles tiles() { WEFT_PICK(tiles); }
+
+#if defined(__x86_64__)
+DEFINE_TILES(pairs, BFloat16Pairs, WEFT_TARGET_V4, 64)
+#else
+Tiles tiles_pairs() { return tiles(); }
+#endif
+#undef DEFINE_TILES
 
 // A tile of which only n columns are wanted: in memory of its own.
 void edge_tile(const Task& t, Tiles::Fn* fn, int64_t rows, int64_t n) {
@@ -135,6 +165,16 @@ void edge_tile(const Task& t, Tiles::Fn* fn, int64_t rows, int64_t n) {
 }
 
 }  // namespace
+
+bool multiplies_pairs() {
+#if defined(__x86_64__)
+  static const bool kHas =
+      tile::active_isa() == tile::Isa::V4 && __builtin_cpu_supports("avx512bf16");
+  return kHas;
+#else
+  return false;
+#endif
+}
 
 Split split_work(int64_t rows, int64_t most, int64_t columns, int64_t groups, int64_t depth) {
   constexpr int64_t kLeast = 24, kPair = 2 * kStrip;
@@ -170,22 +210,23 @@ Split::Piece Split::operator[](int64_t index) const {
 }
 
 void gemm_strips(int64_t m, int64_t n, int64_t k, const float* a, int64_t a_row, const float* b,
-                 int64_t strip, bool add, float* c, int64_t c_row, const Sink& sink) {
-  static const Tiles kTiles = tiles();
-  const int64_t width = kTiles.strips * kStrip;
+                 int64_t strip, bool add, float* c, int64_t c_row, const Sink& sink, Elements of) {
+  static const Tiles kFloats = blas::tiles(), kPairs = tiles_pairs();
+  const Tiles& tiles = of == Elements::Floats ? kFloats : kPairs;
+  const int64_t width = tiles.strips * kStrip;
   for (int64_t j = 0; j < n; j += width) {
     // Rows in tiles of about one size. Each fetches its share of the next strips: the first alone
     // would ask for more than memory gives in its time.
-    const int64_t count = (m + kTiles.rows - 1) / kTiles.rows;
+    const int64_t count = (m + tiles.rows - 1) / tiles.rows;
     const int64_t ahead_step = (kStrip * sizeof(float) + count - 1) / count;
     const float* const strips = b + j / kStrip * strip;
-    const char* ahead = reinterpret_cast<const char*>(strips + kTiles.strips * strip);
+    const char* ahead = reinterpret_cast<const char*>(strips + tiles.strips * strip);
     int64_t left = count;
     for (int64_t i = 0; i < m; --left, ahead += k * ahead_step) {
       const int64_t rows = (m - i + left - 1) / left, at = i * c_row + j;
       const Task t{k,          a + i * a_row, a_row,  strips, strip,         ahead,
                    ahead_step, add,           c + at, c_row,  sink.at(at, j)};
-      Tiles::Fn* const fn = kTiles.of[rows - 1];
+      Tiles::Fn* const fn = tiles.of[rows - 1];
       n - j < width ? edge_tile(t, fn, rows, n - j) : fn(t);
       i += rows;
     }

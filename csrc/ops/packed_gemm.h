@@ -27,10 +27,16 @@ struct Sink {
   }
 };
 
+// What an element of a factor is: a float, or two bfloat16 that follow each other along k, in the
+// bytes of a float. Two products are then added at once, where the processor can.
+enum class Elements : uint8_t { Floats, BFloat16Pairs };
+bool multiplies_pairs();
+
 // c = sink(c * add + a @ b) on this thread, for k rows of each of b's strips, which lie
 // `strip` elements apart. Element (i, p) of a lies at a[i * a_row + p].
 void gemm_strips(int64_t m, int64_t n, int64_t k, const float* a, int64_t a_row, const float* b,
-                 int64_t strip, bool add, float* c, int64_t c_row, const Sink& sink);
+                 int64_t strip, bool add, float* c, int64_t c_row, const Sink& sink,
+                 Elements of = Elements::Floats);
 
 // The results of groups in pieces for threads: rows in blocks, columns in parts. No part is
 // narrower than the whole unless it has a pair of strips. Neighbours have the same columns.
