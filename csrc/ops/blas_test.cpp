@@ -201,7 +201,7 @@ TEST(blas_dot) {
 
 // bfloat16 is the upper half of a float; sums of small whole numbers are exact.
 TEST(bfloat16_products_in_pairs) {
-  if (!blas::multiplies_pairs()) return;
+  if (!blas::multiplies(blas::Elements::BFloat16Pairs)) return;
   for (const auto& [m, n, k] : {std::array<int64_t, 3>{1, 8, 1}, {13, 33, 65}, {25, 70, 800}}) {
     for (const Form a_form : {Form::Rows, Form::Columns, Form::Gaps}) {
       for (const Form b_form : {Form::Rows, Form::Columns, Form::Gaps}) {

@@ -3,7 +3,7 @@
 #include "core/thread_pool.h"
 #include "ops/conv_winograd.h"
 #include "ops/packed_weight.h"
-#include "ops/pairs.h"
+#include "ops/packed_words.h"
 #include "ops/scratch.h"
 #include "ops/transpose.h"
 

@@ -69,7 +69,9 @@ int64_t batch_grain(int64_t m, int64_t n, int64_t k) {
 
 }  // namespace
 
-bool multiplies_in_pairs(DType dtype) { return dtype == DType::BF16 && blas::multiplies_pairs(); }
+bool multiplies_in_pairs(DType dtype) {
+  return dtype == DType::BF16 && blas::multiplies(blas::Elements::BFloat16Pairs);
+}
 
 void gemm(const Tensor& out, const Tensor& start, const Tensor& a, const Tensor& b,
           const Scalar& beta, const Scalar& alpha) {

@@ -7,6 +7,7 @@
 #include "native_linalg.h"
 #include "ops/blas.h"
 #include "ops/gemm.h"
+#include "ops/packed_product.h"
 #include "ops/support.h"
 #include "ops/views.h"
 #include "ops_linalg.h"
@@ -94,6 +95,28 @@ Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const S
   const int64_t sizes[] = {mat1.sizes()[0], mat2.sizes()[1]};
   check_start("addmm", self, mat1, sizes, beta, alpha);
   return product("addmm", sizes, self, mat1, mat2, beta, alpha, gemm);
+}
+
+Tensor _int_mm(const Tensor& self, const Tensor& mat2) {
+  const char* op = "_int_mm";
+  check_dims(op, self, 2);
+  check_dims(op, mat2, 2);
+  WEFT_CHECK(self.dtype() == DType::I8 && mat2.dtype() == DType::I8, op,
+             ": expected matrices of int8, got ", self.dtype(), " and ", mat2.dtype());
+  check_inner(op, self, mat2, self.sizes()[1] == mat2.sizes()[0]);
+  const int64_t sizes[] = {self.sizes()[0], mat2.sizes()[1]};
+  if (!blas::multiplies(blas::Elements::Int8Quads) || self.numel() == 0 || mat2.numel() == 0) {
+    return product(op, sizes, {}, as_dtype(self, DType::I32), as_dtype(mat2, DType::I32), 0, 1,
+                   gemm);
+  }
+  const Tensor out = Tensor::empty(sizes, DType::I32, self.device(), op);
+  auto matrix = [](const Tensor& t) {
+    return blas::Matrix<const uint8_t>{reinterpret_cast<const uint8_t*>(t.data_as<const int8_t>()),
+                                       t.strides()[0], t.strides()[1]};
+  };
+  blas::int8_gemm(sizes[0], sizes[1], self.sizes()[1], matrix(self), matrix(mat2),
+                  out.data_as<int32_t>());
+  return out;
 }
 
 Tensor bmm(const Tensor& self, const Tensor& mat2) {

@@ -26,39 +26,46 @@ struct Task {
   Sink sink;
 };
 
-// A register of floats. Bytes: of a register.
-template <int Bytes>
+// A register of numbers. Bytes: of a register.
+template <class Number, int Bytes>
 struct VectorOf {
-  typedef float type __attribute__((vector_size(Bytes)));
+  typedef Number type __attribute__((vector_size(Bytes)));
 };
 
 // What a tile does with an element of a row of a, and with as many columns of b as a register has.
 struct Floats {
+  using Number = float;
   template <class Vector>
   WEFT_INLINE static void add(Vector& sum, const float* x, const Vector& line) {
     sum += *x * line;
   }
 };
 #if defined(__x86_64__)
-struct BFloat16Pairs {
-  template <class Vector>
-  WEFT_INLINE static void add(Vector& sum, const float* x, const Vector& line) {
-    typedef int32_t Words __attribute__((vector_size(sizeof(Vector))));
-    int32_t pair;
-    std::memcpy(&pair, x, sizeof(pair));
-    const Words pairs = Words{} + pair;
-    Vector next = sum;  // an array that asm writes to would lie in memory
-    asm("vdpbf16ps %2, %1, %0" : "+v"(next) : "v"(line), "v"(pairs));
-    sum = next;
-  }
-};
+// An instruction that adds the products of small numbers to a sum.
+#define DEFINE_WORDS(Name, Sum, instruction)                                       \
+  struct Name {                                                                    \
+    using Number = Sum;                                                            \
+    template <class Vector>                                                        \
+    WEFT_INLINE static void add(Vector& sum, const float* x, const Vector& line) { \
+      typedef int32_t Words __attribute__((vector_size(sizeof(Vector))));          \
+      int32_t word;                                                                \
+      std::memcpy(&word, x, sizeof(word));                                         \
+      const Words words = Words{} + word;                                          \
+      Vector next = sum; /* an array that asm writes to would lie in memory */     \
+      asm(instruction : "+v"(next) : "v"(line), "v"(words));                       \
+      sum = next;                                                                  \
+    }                                                                              \
+  };
+DEFINE_WORDS(BFloat16Pairs, float, "vdpbf16ps %2, %1, %0")
+DEFINE_WORDS(Int8Quads, int32_t, "vpdpbusd %1, %2, %0")
+#undef DEFINE_WORDS
 #endif
 
 // One tile of the result, all of whose columns are wanted. The loops over its sums are unrolled:
 // else these would lie in memory before and behind the loop over k.
 template <class Of, int Rows, int Strips, int Bytes>
 WEFT_INLINE void tile(const Task& t) {
-  using Vector = typename VectorOf<Bytes>::type;
+  using Vector = typename VectorOf<typename Of::Number, Bytes>::type;
   constexpr int64_t kBytes = sizeof(float);
   constexpr int kWidth = Bytes / sizeof(float), kVectors = Strips * kStrip / kWidth;
   Vector sums[Rows][kVectors], more;
@@ -140,37 +147,47 @@ Tiles tiles() { WEFT_PICK(tiles); }
 
 #if defined(__x86_64__)
 DEFINE_TILES(pairs, BFloat16Pairs, WEFT_TARGET_V4, 64)
+DEFINE_TILES(quads, Int8Quads, WEFT_TARGET_V4, 64)
 #else
 Tiles tiles_pairs() { return tiles(); }
+Tiles tiles_quads() { return tiles(); }
 #endif
 #undef DEFINE_TILES
 
 // A tile of which only n columns are wanted: in memory of its own.
+template <class Number>
 void edge_tile(const Task& t, Tiles::Fn* fn, int64_t rows, int64_t n) {
   constexpr int64_t kColumns = 2 * kStrip;
   alignas(64) float whole[12 * kColumns];
   Task inner = t;
   inner.add = false, inner.c = whole, inner.c_row = kColumns, inner.sink = {};
   fn(inner);
+  auto number = [](const float* at) {
+    Number x;
+    std::memcpy(&x, at, sizeof(x));
+    return x;
+  };
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t j = 0; j < n; ++j) {
       const int64_t at = r * t.c_row + j;
-      float sum = whole[r * kColumns + j];
-      if (t.add) sum += t.c[at];
-      if (t.sink.bias) sum += t.sink.bias[j];
-      if (t.sink.residual) sum += t.sink.residual[at];
-      t.c[at] = t.sink.relu && sum <= 0 ? 0 : sum;
+      Number sum = number(whole + r * kColumns + j);
+      if (t.add) sum += number(t.c + at);
+      if (t.sink.bias) sum += number(t.sink.bias + j);
+      if (t.sink.residual) sum += number(t.sink.residual + at);
+      if (t.sink.relu && sum <= 0) sum = 0;
+      std::memcpy(t.c + at, &sum, sizeof(sum));
     }
   }
 }
 
 }  // namespace
 
-bool multiplies_pairs() {
+bool multiplies(Elements of) {
+  if (of == Elements::Floats) return true;
 #if defined(__x86_64__)
-  static const bool kHas =
-      tile::active_isa() == tile::Isa::V4 && __builtin_cpu_supports("avx512bf16");
-  return kHas;
+  if (tile::active_isa() != tile::Isa::V4) return false;
+  return of == Elements::BFloat16Pairs ? __builtin_cpu_supports("avx512bf16")
+                                       : __builtin_cpu_supports("avx512vnni");
 #else
   return false;
 #endif
@@ -211,8 +228,9 @@ Split::Piece Split::operator[](int64_t index) const {
 
 void gemm_strips(int64_t m, int64_t n, int64_t k, const float* a, int64_t a_row, const float* b,
                  int64_t strip, bool add, float* c, int64_t c_row, const Sink& sink, Elements of) {
-  static const Tiles kFloats = blas::tiles(), kPairs = tiles_pairs();
-  const Tiles& tiles = of == Elements::Floats ? kFloats : kPairs;
+  static const Tiles kTiles[] = {blas::tiles(), tiles_pairs(), tiles_quads()};
+  const Tiles& tiles = kTiles[static_cast<size_t>(of)];
+  const auto edge = of == Elements::Int8Quads ? edge_tile<int32_t> : edge_tile<float>;
   const int64_t width = tiles.strips * kStrip;
   for (int64_t j = 0; j < n; j += width) {
     // Rows in tiles of about one size. Each fetches its share of the next strips: the first alone
@@ -227,7 +245,7 @@ void gemm_strips(int64_t m, int64_t n, int64_t k, const float* a, int64_t a_row,
       const Task t{k,          a + i * a_row, a_row,  strips, strip,         ahead,
                    ahead_step, add,           c + at, c_row,  sink.at(at, j)};
       Tiles::Fn* const fn = tiles.of[rows - 1];
-      n - j < width ? edge_tile(t, fn, rows, n - j) : fn(t);
+      n - j < width ? edge(t, fn, rows, n - j) : fn(t);
       i += rows;
     }
   }

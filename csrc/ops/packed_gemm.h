@@ -27,10 +27,12 @@ struct Sink {
   }
 };
 
-// What an element of a factor is: a float, or two bfloat16 that follow each other along k, in the
-// bytes of a float. Two products are then added at once, where the processor can.
-enum class Elements : uint8_t { Floats, BFloat16Pairs };
-bool multiplies_pairs();
+// What an element of a factor is: a float, or in its four bytes small numbers that follow each
+// other along k, whose products are added at once: two bfloat16, or four int8 (of a, unsigned),
+// whose sums and Sink are int32.
+enum class Elements : uint8_t { Floats, BFloat16Pairs, Int8Quads };
+// Whether the processor can.
+bool multiplies(Elements of);
 
 // c = sink(c * add + a @ b) on this thread, for k rows of each of b's strips, which lie
 // `strip` elements apart. Element (i, p) of a lies at a[i * a_row + p].

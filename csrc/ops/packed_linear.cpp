@@ -5,7 +5,7 @@
 #include "ops/few_rows.h"
 #include "ops/packed_product.h"
 #include "ops/packed_weight.h"
-#include "ops/pairs.h"
+#include "ops/packed_words.h"
 
 namespace weft::native {
 namespace {
@@ -15,7 +15,7 @@ constexpr int64_t kStrip = blas::kStrip;
 // How many numbers of this dtype make an element of the tiles; 0: they do not take it.
 int64_t numbers_each(DType dtype) {
   if (dtype == DType::F32) return 1;
-  return dtype == DType::BF16 && blas::multiplies_pairs() ? 2 : 0;
+  return dtype == DType::BF16 && blas::multiplies(blas::Elements::BFloat16Pairs) ? 2 : 0;
 }
 
 bool fits(const Tensor& out, const Tensor& start, const Tensor& rows, const Tensor& weight) {
@@ -40,13 +40,13 @@ class Factor {
       matrix_ = pairs_
                     .emplace(blas::Matrix<const uint16_t>{data, row, column}, tensor.sizes()[0],
                              tensor.sizes()[1])
-                    .pairs();
+                    .words();
     }
   }
   const blas::Matrix<const float>& matrix() const { return matrix_; }
 
  private:
-  std::optional<blas::PairedMatrix> pairs_;
+  std::optional<blas::WordMatrix<uint16_t>> pairs_;
   blas::Matrix<const float> matrix_;
 };
 

@@ -1,10 +1,10 @@
 #include "ops/packed_product.h"
 
 #include <algorithm>
-#include <optional>
+#include <vector>
 
 #include "core/thread_pool.h"
-#include "ops/pairs.h"
+#include "ops/packed_words.h"
 #include "ops/scratch.h"
 #include "ops/tiled_gemm.h"
 
@@ -110,23 +110,40 @@ void pack_matrix(const Matrix<const float>& b, int64_t k, int64_t n, float* to) 
   });
 }
 
+namespace {
+
+template <class T>
+void word_gemm(int64_t m, int64_t n, int64_t k, const WordMatrix<T>& a, const WordMatrix<T>& b,
+               const Sink& sink, bool add, Elements of, float* c) {
+  const int64_t words = (k + WordMatrix<T>::kEach - 1) / WordMatrix<T>::kEach;
+  Scratch<float> strips(packed_size(words, n));
+  pack_matrix(b.words().transposed(), words, n, strips.data());
+  PackedProduct{m, n, words, a.words(), b.words().transposed(), strips.data(), sink, add, of, c}
+      .run();
+}
+
+}  // namespace
+
 void bfloat16_gemm(int64_t m, int64_t n, int64_t k, const Matrix<const uint16_t>& a,
                    const Matrix<const uint16_t>& b, bool add, float* c) {
-  const PairedMatrix left(a, m, k), right(b.transposed(), n, k);
-  const int64_t pairs = (k + 1) / 2;
-  Scratch<float> strips(packed_size(pairs, n));
-  pack_matrix(right.pairs().transposed(), pairs, n, strips.data());
-  PackedProduct{m,
-                n,
-                pairs,
-                left.pairs(),
-                right.pairs().transposed(),
-                strips.data(),
-                {},
-                add,
-                Elements::BFloat16Pairs,
-                c}
-      .run();
+  const WordMatrix<uint16_t> left(a, m, k), right(b.transposed(), n, k);
+  word_gemm(m, n, k, left, right, {}, add, Elements::BFloat16Pairs, c);
+}
+
+// The processor multiplies unsigned by signed numbers: 128 is added to those of a, and what that
+// adds to a column is taken off again.
+void int8_gemm(int64_t m, int64_t n, int64_t k, const Matrix<const uint8_t>& a,
+               const Matrix<const uint8_t>& b, int32_t* c) {
+  constexpr uint32_t kSigns = 0x80808080;
+  const WordMatrix<uint8_t> left(a, m, k, kSigns), right(b.transposed(), n, k);
+  std::vector<int32_t> bias(static_cast<size_t>(n));
+  for (int64_t p = 0; p < k; ++p) {
+    for (int64_t j = 0; j < n; ++j) {
+      bias[static_cast<size_t>(j)] -= 128 * static_cast<int8_t>(b.data[p * b.row + j * b.column]);
+    }
+  }
+  word_gemm(m, n, k, left, right, {reinterpret_cast<const float*>(bias.data())}, false,
+            Elements::Int8Quads, reinterpret_cast<float*>(c));
 }
 
 }  // namespace weft::blas
