@@ -119,11 +119,11 @@ WEFT_INLINE void tile(const Task& t) {
   }
 }
 
-// Tiles of 1 to `rows` rows.
+// Tiles of 1 to `rows` rows, of so many strips and of one.
 struct Tiles {
   using Fn = void(const Task&);
   int64_t rows, strips;
-  Fn* const* of;
+  Fn *const *of, *const *of_one;
 };
 
 // The functions of one level; `target` is its attribute, `width` the bytes of a register.
@@ -132,12 +132,16 @@ struct Tiles {
   target [[gnu::noinline]] void tile_##name(const Task& t) {                                     \
     tile<Of, Rows, Strips, width>(t);                                                            \
   }                                                                                              \
+  template <int Strips, int... Rows>                                                             \
+  constexpr std::array<Tiles::Fn*, sizeof...(Rows)> table_##name(                                \
+      std::integer_sequence<int, Rows...>) {                                                     \
+    return {tile_##name<Rows + 1, Strips>...};                                                   \
+  }                                                                                              \
   Tiles tiles_##name() {                                                                         \
     constexpr int kRows = width == 64 ? 12 : width == 32 ? 6 : 3, kStrips = width == 64 ? 2 : 1; \
-    static constexpr auto table = []<int... Rows>(std::integer_sequence<int, Rows...>) {         \
-      return std::array<Tiles::Fn*, kRows>{tile_##name<Rows + 1, kStrips>...};                   \
-    }(std::make_integer_sequence<int, kRows>());                                                 \
-    return {kRows, kStrips, table.data()};                                                       \
+    constexpr std::make_integer_sequence<int, kRows> kAll;                                       \
+    static constexpr auto of = table_##name<kStrips>(kAll), of_one = table_##name<1>(kAll);      \
+    return {kRows, kStrips, of.data(), of_one.data()};                                           \
   }
 #define DEFINE(level, target, width) DEFINE_TILES(level, Floats, target, width)
 WEFT_LEVELS(DEFINE)
@@ -231,20 +235,21 @@ void gemm_strips(int64_t m, int64_t n, int64_t k, const float* a, int64_t a_row,
   static const Tiles kTiles[] = {blas::tiles(), tiles_pairs(), tiles_quads()};
   const Tiles& tiles = kTiles[static_cast<size_t>(of)];
   const auto edge = of == Elements::Int8Quads ? edge_tile<int32_t> : edge_tile<float>;
-  const int64_t width = tiles.strips * kStrip;
-  for (int64_t j = 0; j < n; j += width) {
+  for (int64_t j = 0, width; j < n; j += width) {
+    const bool one = n - j <= kStrip;
+    width = one ? kStrip : tiles.strips * kStrip;
     // Rows in tiles of about one size. Each fetches its share of the next strips: the first alone
     // would ask for more than memory gives in its time.
     const int64_t count = (m + tiles.rows - 1) / tiles.rows;
     const int64_t ahead_step = (kStrip * sizeof(float) + count - 1) / count;
     const float* const strips = b + j / kStrip * strip;
-    const char* ahead = reinterpret_cast<const char*>(strips + tiles.strips * strip);
+    const char* ahead = reinterpret_cast<const char*>(strips + width / kStrip * strip);
     int64_t left = count;
     for (int64_t i = 0; i < m; --left, ahead += k * ahead_step) {
       const int64_t rows = (m - i + left - 1) / left, at = i * c_row + j;
       const Task t{k,          a + i * a_row, a_row,  strips, strip,         ahead,
                    ahead_step, add,           c + at, c_row,  sink.at(at, j)};
-      Tiles::Fn* const fn = tiles.of[rows - 1];
+      Tiles::Fn* const fn = (one ? tiles.of_one : tiles.of)[rows - 1];
       n - j < width ? edge(t, fn, rows, n - j) : fn(t);
       i += rows;
     }
