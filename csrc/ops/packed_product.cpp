@@ -35,7 +35,7 @@ class Room {
  public:
   // Rows so far apart that they would share few places of the nearest cache are copied.
   Room(bool packs, const Matrix<const float>& a)
-      : copies_(a.column != 1 || a.row % 512 == 0),
+      : copies_(a.column != 1 || a.row % 1024 == 0),
         strips_(packs ? kBlockDepth * kPair : 0),
         rows_(copies_ ? kRows * kLine : 0) {}
   Rows rows(const Matrix<const float>& a, int64_t count, int64_t depth) {
