@@ -9,7 +9,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-_OTHERS = ("Any", "TYPE_CHECKING", "annotations")  # what packages import for themselves
+_OTHERS = ("Any", "NoReturn", "TYPE_CHECKING", "annotations")  # what packages import for themselves
 
 
 def list_exports(names: dict[str, Any], also: str = "") -> None:
