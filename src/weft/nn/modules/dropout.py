@@ -14,6 +14,7 @@ class _DropoutNd(Module):
     """What the layers below have in common."""
 
     _function: ClassVar[Callable[..., Tensor]]
+    _repr_names = ("p", "inplace")
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
@@ -24,9 +25,6 @@ class _DropoutNd(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         return self._function(input, self.p, self.training, self.inplace)
-
-    def extra_repr(self) -> str:
-        return f"p={self.p}, inplace={self.inplace}"
 
 
 class Dropout(_DropoutNd):

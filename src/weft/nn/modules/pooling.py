@@ -14,6 +14,7 @@ class _MaxPoolNd(Module):
     """What layers with the maximum of each window have in common."""
 
     _function: ClassVar[Callable[..., Any]]
+    _repr_names = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
 
     def __init__(
         self,
@@ -38,12 +39,6 @@ class _MaxPoolNd(Module):
             self.return_indices,
         )  # fmt: skip
 
-    def extra_repr(self) -> str:
-        return (
-            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
-            f"dilation={self.dilation}, ceil_mode={self.ceil_mode}"
-        )
-
 
 class MaxPool2d(_MaxPoolNd):
     """The maximum of each window of [n, c, h, w]; the stride is the window unless given.
@@ -62,6 +57,7 @@ class _AvgPoolNd(Module):
     """What layers with the mean of each window have in common."""
 
     _function: ClassVar[Callable[..., Tensor]]
+    _repr_names = ("kernel_size", "stride", "padding")
 
     def __init__(
         self,
@@ -86,9 +82,6 @@ class _AvgPoolNd(Module):
             self.count_include_pad, self.divisor_override,
         )  # fmt: skip
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
-
 
 class AvgPool2d(_AvgPoolNd):
     """The mean of each window of [n, c, h, w]; the stride is the window unless given.
@@ -107,6 +100,7 @@ class _AdaptiveAvgPool(Module):
     """Holds the size of the result."""
 
     _function: ClassVar[Callable[..., Any]]
+    _repr_names = ("output_size",)
 
     def __init__(self, output_size: Any) -> None:
         super().__init__()
@@ -114,9 +108,6 @@ class _AdaptiveAvgPool(Module):
 
     def forward(self, input: Tensor) -> Any:
         return self._function(input, self.output_size)
-
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPool):

@@ -44,6 +44,8 @@ class AvgPool1d(Module):
     tensor([[2., 1.]])
     """
 
+    _repr_names = ("kernel_size", "stride", "padding")
+
     def __init__(
         self,
         kernel_size: Any,
@@ -66,9 +68,6 @@ class AvgPool1d(Module):
             self.count_include_pad,
         )  # fmt: skip
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
-
 
 class AvgPool3d(_AvgPoolNd):
     """The mean of each window of [n, c, d, h, w]; the stride is the window unless given.
@@ -86,6 +85,7 @@ class _LPPool(Module):
     """Holds the order of the norm and the windows."""
 
     _function: ClassVar[Callable[..., Tensor]]
+    _repr_names = ("norm_type", "kernel_size", "stride", "ceil_mode")
 
     def __init__(
         self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
@@ -99,12 +99,6 @@ class _LPPool(Module):
     def forward(self, input: Tensor) -> Tensor:
         return self._function(
             input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode
-        )
-
-    def extra_repr(self) -> str:
-        return (
-            f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
-            f"ceil_mode={self.ceil_mode}"
         )
 
 
@@ -221,6 +215,7 @@ class _MaxUnpool(Module):
 
     _dims: int
     _function: ClassVar[Callable[..., Tensor]]
+    _repr_names = ("kernel_size", "stride", "padding")
 
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
         super().__init__()
@@ -230,9 +225,6 @@ class _MaxUnpool(Module):
         self.kernel_size = each[0]
         self.stride = each[0] if stride is None else each[1]
         self.padding = each[2]
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
     def forward(
         self, input: Tensor, indices: Tensor, output_size: list[int] | None = None
