@@ -50,6 +50,19 @@ def test_compile_and_exec(model, tmp_path, capsys) -> None:
     assert capsys.readouterr().out == "tensor([2., 4., 8.])\n"
 
 
+def test_compile_frozen(model, tmp_path, capsys) -> None:
+    plain, frozen = tmp_path / "plain.weft", tmp_path / "frozen.weft"
+    for output, more in ((plain, []), (frozen, ["--freeze"])):
+        words = ["compile", str(model), "-o", str(output), "--method", "twice", *more]
+        assert main(words) == 0
+    assert frozen.stat().st_size < plain.stat().st_size  # no attributes, no getter of a parameter
+    x, y = array(tmp_path / "x.npy", 1, 2, 4), tmp_path / "y.npy"
+    for method, expected in (("forward", [1.5, 2, 3]), ("twice", [2, 4, 8])):
+        words = ["exec", str(frozen), "--method", method, "--input", str(x), "--output", str(y)]
+        assert main(words) == 0
+        assert np.load(y).tolist() == expected
+
+
 def test_an_archive_may_be_compiled_in_its_place(model, tmp_path, capsys) -> None:
     before = weft.jit.load(model)(weft.ones(3)).detach()
     assert main(["compile", str(model), "-o", str(model)]) == 0

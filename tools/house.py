@@ -101,11 +101,11 @@ PURPOSES = (
     Purpose(
         "operator table, kernel language, generators",
         12_500,
-        14_685,
+        14_725,
         "src/weft/_ops/* src/weft/_kernels/* tools/gen/* tools/gen.py tools/build_kernels.py",
     ),
     Purpose("tile driver", 3_700, 3_700, "csrc/ops/tile_* csrc/ops/tile.* csrc/ops/programs.h"),
-    Purpose("hand-written kernels", 10_000, 16_360, "csrc/ops/*"),
+    Purpose("hand-written kernels", 10_000, 16_830, "csrc/ops/*"),
     Purpose(
         "shared memory, processes, data loading",
         6_000,
@@ -124,12 +124,12 @@ PURPOSES = (
         "csrc/bindings/torch_function.* csrc/bindings/hooked.h csrc/bindings/arguments.h "
         "src/weft/_runtime/torch_function.py src/weft/overrides.py",
     ),
-    Purpose("graphs of modules: fx", 2_500, 2_850, "src/weft/fx/*"),
+    Purpose("graphs of modules: fx", 2_500, 2_820, "src/weft/fx/*"),
     Purpose("tensors in Python, arguments, interop", 5_300, 7_235, "csrc/bindings/*"),
     Purpose(
         "weft under the name torch",
         1_210,
-        1_330,
+        1_285,
         "src/weft/compat/* src/weft/hub.py src/weft/futures.py "
         "src/weft/nn/modules/utils.py src/weft/nn/modules/syncbatchnorm.py",
     ),
@@ -140,7 +140,7 @@ PURPOSES = (
         "src/weft/serialization/safe_globals.py src/weft/serialization/names.py "
         "src/weft/serialization/reduced.py src/weft/nn/modules/_layout.py",
     ),
-    Purpose("exports to ONNX", 2_500, 4_420, "src/weft/onnx/*"),
+    Purpose("exports to ONNX", 2_500, 4_400, "src/weft/onnx/*"),
     Purpose("event files for TensorBoard", 680, 680, "src/weft/utils/tensorboard/*"),
     Purpose(
         "stores of processes",
@@ -152,19 +152,19 @@ PURPOSES = (
     Purpose(
         "tensors over several processes",
         900,
-        2_365,
+        2_350,
         "src/weft/distributed/tensor/* src/weft/distributed/_tensor/*",
     ),
     Purpose(
         "groups of processes over MPI",
         3_500,
-        5_915,
+        5_820,
         "src/weft/distributed/* src/weft/nn/parallel/*",
     ),
     Purpose(
         "distributions, their samplers and special functions",
         4_500,
-        4_850,
+        4_675,
         "src/weft/distributions/* src/weft/_functions/variates.py "
         "src/weft/_functions/incomplete_gamma.py",
     ),
@@ -172,7 +172,7 @@ PURPOSES = (
     Purpose(
         "transforms of functions",
         1_600,
-        2_850,
+        2_820,
         "src/weft/func/* src/weft/autograd/forward_ad.py",
     ),
     Purpose(
@@ -184,13 +184,13 @@ PURPOSES = (
     Purpose(
         "operators that programs define",
         1_650,
-        1_720,
+        1_680,
         "src/weft/library/* src/weft/ops.py",
     ),
     Purpose(
         "profiles and benchmarks of programs",
         1_100,
-        1_115,
+        1_100,
         "src/weft/profiler/* src/weft/autograd/profiler.py src/weft/utils/benchmark/*",
     ),
     Purpose(
@@ -202,7 +202,7 @@ PURPOSES = (
     ),
     Purpose("functions of torch in Python", 2_400, 2_425, "src/weft/_functions/*"),
     Purpose("networks as operators: torch.lstm", 800, 800, "src/weft/nn/_operators/*"),
-    Purpose("layers, optimizers, files, small packages", 15_000, 24_595, "src/weft/*"),
+    Purpose("layers, optimizers, files, small packages", 15_000, 23_990, "src/weft/*"),
 )
 """In the order in which they take files."""
 

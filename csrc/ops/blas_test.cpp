@@ -1,11 +1,14 @@
 #include "ops/blas.h"
 
+#include <array>
+#include <bit>
 #include <complex>
 #include <vector>
 
 #include "core/thread_pool.h"
 #include "ops/few_rows.h"
 #include "ops/packed_gemm.h"
+#include "ops/packed_product.h"
 #include "testing.h"
 
 namespace weft {
@@ -193,6 +196,40 @@ TEST(blas_dot) {
     }
     CHECK_EQ(blas::dot<double>(n, a.data(), 1, b.data(), 1), dense);
     CHECK_EQ(blas::dot<double>(n, a.data(), 3, b.data(), 2), strided);
+  }
+}
+
+// bfloat16 is the upper half of a float; sums of small whole numbers are exact.
+TEST(bfloat16_products_in_pairs) {
+  if (!blas::multiplies(blas::Elements::BFloat16Pairs)) return;
+  for (const auto& [m, n, k] : {std::array<int64_t, 3>{1, 8, 1}, {13, 33, 65}, {25, 70, 800}}) {
+    for (const Form a_form : {Form::Rows, Form::Columns, Form::Gaps}) {
+      for (const Form b_form : {Form::Rows, Form::Columns, Form::Gaps}) {
+        Sample<uint16_t> a(m, k, a_form, 1), b(k, n, b_form, 2);
+        const Sample<uint16_t> left = a, right = b;
+        auto halved = [](std::vector<uint16_t>& numbers) {
+          for (uint16_t& x : numbers) {
+            x = static_cast<uint16_t>(std::bit_cast<uint32_t>(static_cast<float>(x)) >> 16);
+          }
+        };
+        halved(a.memory), halved(b.memory);
+        std::vector<float> c(static_cast<size_t>(m * n), 2.0f);
+        for (const bool add : {true, false}) {
+          a.matrix.data = a.memory.data(), b.matrix.data = b.memory.data();
+          blas::bfloat16_gemm(m, n, k, a.matrix, b.matrix, add, c.data());
+          for (int64_t i = 0; i < m; ++i) {
+            for (int64_t j = 0; j < n; ++j) {
+              float sum = add ? 2 : 0;
+              for (int64_t p = 0; p < k; ++p) {
+                sum += static_cast<float>(left.memory[i * a.matrix.row + p * a.matrix.column]) *
+                       static_cast<float>(right.memory[p * b.matrix.row + j * b.matrix.column]);
+              }
+              CHECK_EQ(c[static_cast<size_t>(i * n + j)], sum);
+            }
+          }
+        }
+      }
+    }
   }
 }
 

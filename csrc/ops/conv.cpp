@@ -11,6 +11,7 @@
 #include "ops/conv_plane.h"
 #include "ops/conv_winograd.h"
 #include "ops/factory.h"
+#include "ops/gemm.h"
 #include "ops/scratch.h"
 #include "ops/tiled_gemm.h"
 #include "ops/views.h"
@@ -238,6 +239,15 @@ bool goes_by_channels(const Tensor& x) {
   return !x.is_contiguous() && x.layout().is_channels_last();
 }
 
+// In another dtype, in the same order.
+Tensor converted(const Tensor& x, DType dtype) {
+  const auto format = goes_by_channels(x) ? MemoryFormat::ChannelsLast : MemoryFormat::Contiguous;
+  const Tensor out =
+      make_empty("conv2d", x.sizes(), {dtype, {}, x.device(), {}, static_cast<int64_t>(format)});
+  copy_into(out, x);
+  return out;
+}
+
 // What the loops over planes gave, by channels where one of the operands lies so. A signal, which
 // is an image of one line, has no such order.
 Tensor laid_out(const Geometry& g, const Tensor& out, const Tensor& images, const Tensor& weight) {
@@ -275,6 +285,27 @@ Tensor by_channels(const Geometry& g, const Tensor& input, const Tensor& weight,
   return out;
 }
 
+// Whether bfloat16 channels that lie together are multiplied in pairs.
+bool multiplies_channel_pairs(const Geometry& g, const Tensor& input) {
+  return multiplies_in_pairs(input.dtype()) && input.dim() == 4 && g.group_in() % 2 == 0 &&
+         conv::fits_channels(g);
+}
+
+Tensor by_channel_pairs(const Geometry& g, const Tensor& input, const Tensor& weight,
+                        const float* bias) {
+  const auto format = static_cast<int64_t>(MemoryFormat::ChannelsLast);
+  const bool lies_so = goes_by_channels(input) && input.offset() % 2 == 0;
+  const Tensor x = lies_so ? input : ops::clone(input, format);
+  const Dims sizes{g.batch, g.out_channels, g.out_height, g.out_width};
+  const Tensor sums = make_empty("conv2d", sizes, {DType::F32, {}, input.device(), {}, format});
+  if (sums.numel() > 0) {
+    conv::channel_pairs_forward(g, x.data_as<const BFloat16>(), weight, {bias},
+                                sums.data_as<float>());
+  }
+  const Tensor out = converted(sums, input.dtype());
+  return goes_by_channels(input) || goes_by_channels(weight) ? out : in_order(out);
+}
+
 // The checked geometry of conv2d.
 Geometry checked(const Tensor& input, const Tensor& weight, const Tensor& bias,
                  const conv::Window& window) {
@@ -298,6 +329,14 @@ Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, Int
   if (gives_channels(g, input, weight)) {
     return by_channels(g, input, weight, {b.defined() ? b.data_as<const float>() : nullptr});
   }
+  if (multiplies_channel_pairs(g, input)) {
+    return by_channel_pairs(g, input, weight, b.defined() ? b.data_as<const float>() : nullptr);
+  }
+  if (const DType compute = compute_type(input.dtype()); compute != input.dtype()) {
+    const Tensor sums = conv2d(converted(input, compute), converted(weight, compute), b, stride,
+                               padding, dilation, groups);
+    return converted(sums, input.dtype());
+  }
   Dims sizes{g.batch, g.out_channels, g.out_height, g.out_width};
   if (input.dim() == 3) sizes.erase(0);
   const Tensor x = operand(input);
@@ -313,7 +352,7 @@ Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, Int
     const T *taps = w.data_as<const T>(), *start = b.defined() ? b.data_as<const T>() : nullptr;
     forward(g, x.data_as<const T>(), taps, start, out.data_as<T>());
   });
-  return laid_out(g, as_dtype(out, input.dtype()), input, weight);
+  return laid_out(g, out, input, weight);
 }
 
 Tensor _conv2d_sum(const Tensor& input, const Tensor& weight, const Tensor& bias,
@@ -342,9 +381,16 @@ Tensor _conv2d_backward_input(const Tensor& grad_output, const Tensor& weight, I
       conv::geometry(op, input_size, weight.sizes(), {stride, padding, dilation, groups});
   check_dtypes(op, grad_output, weight);
   check_grad(op, g, grad_output, input_size.size());
+  const DType dtype = grad_output.dtype();
+  if (const DType compute = compute_type(dtype); compute != dtype) {
+    const Tensor sums =
+        _conv2d_backward_input(converted(grad_output, compute), converted(weight, compute),
+                               input_size, stride, padding, dilation, groups);
+    return converted(sums, dtype);
+  }
   const Tensor grad = operand(grad_output);
-  Tensor out = Tensor::empty(input_size, grad.dtype(), grad.device(), op);
-  if (weight.dtype() == DType::F32 && conv::fits_winograd(g)) {
+  Tensor out = Tensor::empty(input_size, dtype, grad.device(), op);
+  if (dtype == DType::F32 && conv::fits_winograd(g)) {
     conv::planes_backward_input(g, grad.data_as<const float>(), weight, out.data_as<float>());
     return laid_out(g, out, grad_output, weight);
   }
@@ -353,7 +399,7 @@ Tensor _conv2d_backward_input(const Tensor& grad_output, const Tensor& weight, I
     using T = typename decltype(type)::type;
     backward_input(g, grad.data_as<const T>(), w.data_as<const T>(), out.data_as<T>());
   });
-  return laid_out(g, as_dtype(out, grad_output.dtype()), grad_output, weight);
+  return laid_out(g, out, grad_output, weight);
 }
 
 Tensor _conv2d_backward_weight(const Tensor& grad_output, const Tensor& input, IntList weight_size,

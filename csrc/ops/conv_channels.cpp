@@ -3,22 +3,29 @@
 #include "core/thread_pool.h"
 #include "ops/conv_winograd.h"
 #include "ops/packed_weight.h"
+#include "ops/packed_words.h"
 #include "ops/scratch.h"
 #include "ops/transpose.h"
 
 namespace weft::native::conv {
 
+namespace {
+
+Taps taps_at(const Geometry& g, const float* data, const Dims& strides) {
+  return {data, g.group_out() * strides[0], strides[0], strides[1], strides[2], strides[3]};
+}
+
+}  // namespace
+
 Taps taps_of(const Geometry& g, const Tensor& weight) {
-  const Dims& s = weight.strides();
-  return {weight.data_as<const float>(), g.group_out() * s[0], s[0], s[1], s[2], s[3]};
+  return taps_at(g, weight.data_as<const float>(), weight.strides());
 }
 
 namespace {
 
 // Row (i * kernel_w + j) * in + c of a group's strips is tap (i, j) of channel c.
-void pack(const Geometry& g, const Tensor& weight, float* to) {
+void pack(const Geometry& g, const Taps& t, float* to) {
   constexpr int64_t kStrip = blas::kStrip;
-  const Taps t = taps_of(g, weight);
   const int64_t strips = blas::strips_of(g.group_out()), size = g.depth() * kStrip;
   parallel_for(g.groups * strips, 4096 / size + 1, [&](int64_t begin, int64_t end) {
     for (int64_t s = begin; s < end; ++s) {
@@ -35,6 +42,25 @@ void pack(const Geometry& g, const Tensor& weight, float* to) {
       }
     }
   });
+}
+
+// The same for a bfloat16 weight, by a geometry that counts pairs of channels.
+void pack_pairs(const Geometry& g, const Tensor& weight, float* to) {
+  Scratch<uint32_t> pairs(g.out_channels * g.depth());
+  const auto* data = reinterpret_cast<const uint16_t*>(weight.data_as<const BFloat16>());
+  const Dims& s = weight.strides();
+  uint32_t* pair = pairs.data();
+  for (int64_t o = 0; o < g.out_channels; ++o) {
+    for (int64_t tap = 0; tap < g.taps(); ++tap) {
+      const uint16_t* at = data + o * s[0] + tap / g.kernel_w * s[2] + tap % g.kernel_w * s[3];
+      for (int64_t c = 0; c < g.group_in(); ++c, at += 2 * s[1])
+        *pair++ = blas::paired(at[0], at[s[1]]);
+    }
+  }
+  const int64_t line = g.kernel_w * g.group_in();
+  pack(g,
+       taps_at(g, reinterpret_cast<const float*>(pairs.data()), {g.depth(), 1, line, g.group_in()}),
+       to);
 }
 
 // Copies from[begin, end) to `to`, with zeros outside of [low, high).
@@ -75,7 +101,8 @@ void unroll_rows(const Geometry& g, const float* image, int64_t first, int64_t c
 }
 
 void multiply(const Geometry& g, const blas::Split::Piece& part, const float* input,
-              const float* strips, const blas::Sink& sink, float* out, float* rows) {
+              const float* strips, const blas::Sink& sink, float* out, float* rows,
+              blas::Elements of) {
   constexpr int64_t kLine = blas::kBlockDepth + blas::kStrip;
   const int64_t depth = g.depth(), strip = depth * blas::kStrip;
   const int64_t blocks = (depth + blas::kBlockDepth - 1) / blas::kBlockDepth;
@@ -91,12 +118,12 @@ void multiply(const Geometry& g, const blas::Split::Piece& part, const float* in
     blas::gemm_strips(
         part.count, part.columns, end - begin, a, unrolls ? kLine : g.in_channels,
         b + begin * blas::kStrip, strip, k > 0, out + at, g.out_channels,
-        k + 1 == blocks ? sink.at(at, part.group * g.group_out() + part.column) : blas::Sink{});
+        k + 1 == blocks ? sink.at(at, part.group * g.group_out() + part.column) : blas::Sink{}, of);
   }
 }
 
 void unrolled_forward(const Geometry& g, const float* input, const float* weight,
-                      const blas::Sink& sink, float* out) {
+                      const blas::Sink& sink, float* out, blas::Elements of) {
   constexpr int64_t kRows = 192;
   const int64_t rows = g.batch * g.positions();
   const blas::Split s = blas::split_work(rows, kRows, g.group_out(), g.groups, g.depth());
@@ -105,7 +132,8 @@ void unrolled_forward(const Geometry& g, const float* input, const float* weight
     for (int64_t i = begin; i < end; ++i) {
       const blas::Split::Piece piece = s[i];
       if (piece.count <= 0) continue;
-      multiply(g, piece, input, weight, sink, out, g.is_pointwise() ? nullptr : unrolled.data());
+      multiply(g, piece, input, weight, sink, out, g.is_pointwise() ? nullptr : unrolled.data(),
+               of);
     }
   });
 }
@@ -158,9 +186,10 @@ struct Kernel {
         weight(winograd ? winograd_weight(g, from)
                         : packed_weight(from, PackedForm::Unrolled, g.groups,
                                         g.groups * blas::packed_size(g.depth(), g.group_out()),
-                                        [&](float* to) { pack(g, from, to); })) {}
+                                        [&](float* to) { pack(g, taps_of(g, from), to); })) {}
   void operator()(const Geometry& g, const float* input, const blas::Sink& sink, float* out) const {
-    (winograd ? winograd_forward : unrolled_forward)(g, input, weight->data(), sink, out);
+    if (winograd) return winograd_forward(g, input, weight->data(), sink, out);
+    unrolled_forward(g, input, weight->data(), sink, out, blas::Elements::Floats);
   }
 };
 
@@ -169,6 +198,18 @@ struct Kernel {
 void channels_forward(const Geometry& g, const float* input, const Tensor& weight,
                       const blas::Sink& sink, float* out) {
   Kernel(g, weight)(g, input, sink, out);
+}
+
+void channel_pairs_forward(const Geometry& g, const BFloat16* input, const Tensor& weight,
+                           const blas::Sink& sink, float* out) {
+  Geometry pairs = g;
+  pairs.in_channels /= 2;
+  const Ref<PackedWeight> packed =
+      packed_weight(weight, PackedForm::UnrolledPairs, g.groups,
+                    g.groups * blas::packed_size(pairs.depth(), g.group_out()),
+                    [&](float* to) { pack_pairs(pairs, weight, to); });
+  unrolled_forward(pairs, reinterpret_cast<const float*>(input), packed->data(), sink, out,
+                   blas::Elements::BFloat16Pairs);
 }
 
 void planes_forward(const Geometry& g, const float* input, const Tensor& weight, const float* bias,

@@ -14,6 +14,10 @@ bool fits_channels(const Geometry& g);
 // out = sink(convolution of input), both (N, H, W, C).
 void channels_forward(const Geometry& g, const float* input, const Tensor& weight,
                       const blas::Sink& sink, float* out);
+// The same for bfloat16 images and weights of an even number of channels a group, where the
+// processor multiplies pairs; the images lie at whole pairs.
+void channel_pairs_forward(const Geometry& g, const BFloat16* input, const Tensor& weight,
+                           const blas::Sink& sink, float* out);
 // The same for images (N, C, H, W), in a copy of each in the other order.
 void planes_forward(const Geometry& g, const float* input, const Tensor& weight, const float* bias,
                     float* out);

@@ -3,6 +3,7 @@
 #include "core/thread_pool.h"
 #include "ops/blas.h"
 #include "ops/packed_linear.h"
+#include "ops/packed_product.h"
 
 namespace weft::native {
 namespace {
@@ -34,12 +35,23 @@ void start_from(const Tensor& out, const Tensor& start) {
   for (int64_t row = out.numel() / n; row > 0; --row, to += line) std::memcpy(to, from, line);
 }
 
+// The bytes of a bfloat16 matrix.
+blas::Matrix<const uint16_t> words_of(const Tensor& tensor, int64_t batch = 0) {
+  const auto [data, row, column] = matrix_of<BFloat16>(tensor, batch);
+  return {reinterpret_cast<const uint16_t*>(data), row, column};
+}
+
 template <bool Transposed>
 void gemm_of(const Tensor& out, const Tensor& start, const Tensor& a, const Tensor& b,
              const Scalar& beta, const Scalar& alpha) {
+  const int64_t m = a.sizes()[0], k = a.sizes()[1], n = b.sizes()[Transposed ? 0 : 1];
+  if (multiplies_in_pairs(a.dtype())) {
+    const auto right = Transposed ? words_of(b).transposed() : words_of(b);
+    start_from(out, start);
+    return blas::bfloat16_gemm(m, n, k, words_of(a), right, start.defined(), out.data_as<float>());
+  }
   dispatch_numeric(out.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    const int64_t m = a.sizes()[0], k = a.sizes()[1], n = b.sizes()[Transposed ? 0 : 1];
     const auto left = matrix_of<T>(a);
     const auto right = Transposed ? matrix_of<T>(b).transposed() : matrix_of<T>(b);
     start_from(out, start);
@@ -57,6 +69,10 @@ int64_t batch_grain(int64_t m, int64_t n, int64_t k) {
 
 }  // namespace
 
+bool multiplies_in_pairs(DType dtype) {
+  return dtype == DType::BF16 && blas::multiplies(blas::Elements::BFloat16Pairs);
+}
+
 void gemm(const Tensor& out, const Tensor& start, const Tensor& a, const Tensor& b,
           const Scalar& beta, const Scalar& alpha) {
   gemm_of<false>(out, start, a, b, beta, alpha);
@@ -73,12 +89,7 @@ void gemm_batched(const Tensor& out, const Tensor& start, const Tensor& a, const
                   const Scalar& beta, const Scalar& alpha) {
   start_from(out, start);
   const int64_t batch = a.sizes()[0], m = a.sizes()[1], k = a.sizes()[2], n = b.sizes()[2];
-  dispatch_numeric(out.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    auto product = [&](int64_t i) {
-      blas::gemm<T>(m, n, k, number_as<T>(alpha), matrix_of<T>(a, i), matrix_of<T>(b, i),
-                    number_as<T>(beta), out.data_as<T>() + i * m * n, n);
-    };
+  auto each = [&](FunctionRef<void(int64_t)> product) {
     const int64_t grain = batch_grain(m, n, k);
     if (batch < num_threads() && grain == 1) {
       for (int64_t i = 0; i < batch; ++i) product(i);
@@ -86,6 +97,19 @@ void gemm_batched(const Tensor& out, const Tensor& start, const Tensor& a, const
     }
     parallel_for(batch, grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) product(i);
+    });
+  };
+  if (multiplies_in_pairs(a.dtype())) {
+    return each([&](int64_t i) {
+      blas::bfloat16_gemm(m, n, k, words_of(a, i), words_of(b, i), start.defined(),
+                          out.data_as<float>() + i * m * n);
+    });
+  }
+  dispatch_numeric(out.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    each([&](int64_t i) {
+      blas::gemm<T>(m, n, k, number_as<T>(alpha), matrix_of<T>(a, i), matrix_of<T>(b, i),
+                    number_as<T>(beta), out.data_as<T>() + i * m * n, n);
     });
   });
 }

@@ -1,6 +1,7 @@
 // Matrix products of tensors, whatever their strides: out = beta * start + alpha * a @ b. `out` is
-// contiguous, of a column a vector or a matrix; all are of one dtype that arithmetic happens in. An
-// undefined `start` counts as 0.
+// contiguous, of a column a vector or a matrix; all are of one dtype that arithmetic happens in, or
+// out and start are float32, the factors of one that multiplies_in_pairs(), and alpha and beta 1.
+// An undefined `start` counts as 0.
 #pragma once
 
 #include "ops/support.h"
@@ -23,6 +24,9 @@ using Gemm = void(const Tensor& out, const Tensor& start, const Tensor& a, const
 Gemm gemm;             // a @ b
 Gemm gemm_transposed;  // a @ b^T
 Gemm gemm_batched;     // of each matrix of a batch
+
+// Whether the processor multiplies this dtype faster than float32, into float32.
+bool multiplies_in_pairs(DType dtype);
 
 inline Tensor transposed(const Tensor& matrix) {
   return matrix.with_layout(views::transpose(matrix.layout(), 0, 1));

@@ -7,6 +7,7 @@
 #include "native_linalg.h"
 #include "ops/blas.h"
 #include "ops/gemm.h"
+#include "ops/packed_product.h"
 #include "ops/support.h"
 #include "ops/views.h"
 #include "ops_linalg.h"
@@ -31,18 +32,32 @@ void check_inner(const char* op, const Tensor& a, const Tensor& b, bool match) {
              AsTuple{b.sizes()});
 }
 
+bool is_one(const Scalar& s) { return !s.is_complex() && s.to_double() == 1; }
+
+// Whether a product of these sizes is worth packing for: not vectors, nor a few numbers.
+bool is_large(IntList sizes, int64_t k) {
+  const auto rows = static_cast<double>(sizes.size() > 1 ? sizes[sizes.size() - 2] : 1);
+  return sizes.back() >= 8 && rows * static_cast<double>(sizes.back() * k) >= 32.0 * 32 * 32;
+}
+
 // Allocates the result and runs the product; an undefined `start` counts as 0.
 Tensor product(const char* op, IntList sizes, const Tensor& start, const Tensor& a, const Tensor& b,
                const Scalar& beta, const Scalar& alpha, Gemm& run) {
   const DType dtype = a.dtype();
   const DType compute = compute_type(dtype);
+  const bool starts = start.defined() && (beta.is_complex() || beta.to_double() != 0);
   if (compute != dtype) {
+    if (multiplies_in_pairs(dtype) && is_large(sizes, a.sizes().back()) && is_one(alpha) &&
+        (!starts || is_one(beta))) {
+      Tensor out = Tensor::empty(sizes, compute, a.device(), op);
+      run(out, starts ? as_dtype(start, compute) : Tensor(), a, b, 1, 1);
+      return as_dtype(out, dtype);
+    }
     return as_dtype(
         product(op, sizes, start, as_dtype(a, compute), as_dtype(b, compute), beta, alpha, run),
         dtype);
   }
   Tensor out = Tensor::empty(sizes, compute, a.device(), op);
-  const bool starts = start.defined() && (beta.is_complex() || beta.to_double() != 0);
   run(out, starts ? start : Tensor(), a, b, starts ? beta : Scalar(0), alpha);
   return out;
 }
@@ -80,6 +95,28 @@ Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const S
   const int64_t sizes[] = {mat1.sizes()[0], mat2.sizes()[1]};
   check_start("addmm", self, mat1, sizes, beta, alpha);
   return product("addmm", sizes, self, mat1, mat2, beta, alpha, gemm);
+}
+
+Tensor _int_mm(const Tensor& self, const Tensor& mat2) {
+  const char* op = "_int_mm";
+  check_dims(op, self, 2);
+  check_dims(op, mat2, 2);
+  WEFT_CHECK(self.dtype() == DType::I8 && mat2.dtype() == DType::I8, op,
+             ": expected matrices of int8, got ", self.dtype(), " and ", mat2.dtype());
+  check_inner(op, self, mat2, self.sizes()[1] == mat2.sizes()[0]);
+  const int64_t sizes[] = {self.sizes()[0], mat2.sizes()[1]};
+  if (!blas::multiplies(blas::Elements::Int8Quads) || self.numel() == 0 || mat2.numel() == 0) {
+    return product(op, sizes, {}, as_dtype(self, DType::I32), as_dtype(mat2, DType::I32), 0, 1,
+                   gemm);
+  }
+  const Tensor out = Tensor::empty(sizes, DType::I32, self.device(), op);
+  auto matrix = [](const Tensor& t) {
+    return blas::Matrix<const uint8_t>{reinterpret_cast<const uint8_t*>(t.data_as<const int8_t>()),
+                                       t.strides()[0], t.strides()[1]};
+  };
+  blas::int8_gemm(sizes[0], sizes[1], self.sizes()[1], matrix(self), matrix(mat2),
+                  out.data_as<int32_t>());
+  return out;
 }
 
 Tensor bmm(const Tensor& self, const Tensor& mat2) {

@@ -17,23 +17,56 @@ struct Task {
   int64_t a_row;
   const float* b;
   int64_t strip;
+  // A part of the strips to multiply next, which is fetched meanwhile: bytes for each row of b.
+  const char* ahead;
+  int64_t ahead_step;
   bool add;
   float* c;
   int64_t c_row;
   Sink sink;
 };
 
-// A register of floats. Bytes: of a register.
-template <int Bytes>
+// A register of numbers. Bytes: of a register.
+template <class Number, int Bytes>
 struct VectorOf {
-  typedef float type __attribute__((vector_size(Bytes)));
+  typedef Number type __attribute__((vector_size(Bytes)));
 };
+
+// What a tile does with an element of a row of a, and with as many columns of b as a register has.
+struct Floats {
+  using Number = float;
+  template <class Vector>
+  WEFT_INLINE static void add(Vector& sum, const float* x, const Vector& line) {
+    sum += *x * line;
+  }
+};
+#if defined(__x86_64__)
+// An instruction that adds the products of small numbers to a sum.
+#define DEFINE_WORDS(Name, Sum, instruction)                                       \
+  struct Name {                                                                    \
+    using Number = Sum;                                                            \
+    template <class Vector>                                                        \
+    WEFT_INLINE static void add(Vector& sum, const float* x, const Vector& line) { \
+      typedef int32_t Words __attribute__((vector_size(sizeof(Vector))));          \
+      int32_t word;                                                                \
+      std::memcpy(&word, x, sizeof(word));                                         \
+      const Words words = Words{} + word;                                          \
+      Vector next = sum; /* an array that asm writes to would lie in memory */     \
+      asm(instruction : "+v"(next) : "v"(line), "v"(words));                       \
+      sum = next;                                                                  \
+    }                                                                              \
+  };
+DEFINE_WORDS(BFloat16Pairs, float, "vdpbf16ps %2, %1, %0")
+DEFINE_WORDS(Int8Quads, int32_t, "vpdpbusd %1, %2, %0")
+#undef DEFINE_WORDS
+#endif
 
 // One tile of the result, all of whose columns are wanted. The loops over its sums are unrolled:
 // else these would lie in memory before and behind the loop over k.
-template <int Rows, int Strips, int Bytes>
+template <class Of, int Rows, int Strips, int Bytes>
 WEFT_INLINE void tile(const Task& t) {
-  using Vector = typename VectorOf<Bytes>::type;
+  using Vector = typename VectorOf<typename Of::Number, Bytes>::type;
+  constexpr int64_t kBytes = sizeof(float);
   constexpr int kWidth = Bytes / sizeof(float), kVectors = Strips * kStrip / kWidth;
   Vector sums[Rows][kVectors], more;
   const int64_t c_row = t.c_row;
@@ -46,18 +79,19 @@ WEFT_INLINE void tile(const Task& t) {
     }
   }
   const float* b = t.b;
-  const int64_t a_row = t.a_row, strip = t.strip;
+  const int64_t a_row = t.a_row, strip = t.strip, ahead_step = t.ahead_step;
+  const char* ahead = t.ahead;
   for (const float *a = t.a, *end = a + t.k; a != end; ++a, b += kStrip) {
     Vector line[kVectors];
     for (int v = 0; v < kVectors; ++v) {
       const int column = v * kWidth;
       std::memcpy(&line[v], b + column / kStrip * strip + column % kStrip, sizeof(Vector));
     }
-    for (int s = 0; s < Strips; ++s) __builtin_prefetch(b + (Strips + s) * strip, 0, 2);
+    for (int s = 0; s < Strips; ++s) __builtin_prefetch(ahead + s * strip * kBytes, 0, 2);
+    ahead += ahead_step;
 #pragma GCC unroll 12
     for (int r = 0; r < Rows; ++r) {
-      const float x = a[r * a_row];
-      for (int v = 0; v < kVectors; ++v) sums[r][v] += x * line[v];
+      for (int v = 0; v < kVectors; ++v) Of::add(sums[r][v], a + r * a_row, line[v]);
     }
   }
   // Asked once: most tiles have nothing to add.
@@ -85,50 +119,83 @@ WEFT_INLINE void tile(const Task& t) {
   }
 }
 
-// Tiles of 1 to `rows` rows.
+// Tiles of 1 to `rows` rows, of so many strips and of one.
 struct Tiles {
   using Fn = void(const Task&);
   int64_t rows, strips;
-  Fn* const* of;
+  Fn *const *of, *const *of_one;
 };
 
-#define DEFINE(level, target, width)                                                             \
+// The functions of one level; `target` is its attribute, `width` the bytes of a register.
+#define DEFINE_TILES(name, Of, target, width)                                                    \
   template <int Rows, int Strips>                                                                \
-  target [[gnu::noinline]] void tile_##level(const Task& t) {                                    \
-    tile<Rows, Strips, width>(t);                                                                \
+  target [[gnu::noinline]] void tile_##name(const Task& t) {                                     \
+    tile<Of, Rows, Strips, width>(t);                                                            \
   }                                                                                              \
-  Tiles tiles_##level() {                                                                        \
+  template <int Strips, int... Rows>                                                             \
+  constexpr std::array<Tiles::Fn*, sizeof...(Rows)> table_##name(                                \
+      std::integer_sequence<int, Rows...>) {                                                     \
+    return {tile_##name<Rows + 1, Strips>...};                                                   \
+  }                                                                                              \
+  Tiles tiles_##name() {                                                                         \
     constexpr int kRows = width == 64 ? 12 : width == 32 ? 6 : 3, kStrips = width == 64 ? 2 : 1; \
-    static constexpr auto table = []<int... Rows>(std::integer_sequence<int, Rows...>) {         \
-      return std::array<Tiles::Fn*, kRows>{tile_##level<Rows + 1, kStrips>...};                  \
-    }(std::make_integer_sequence<int, kRows>());                                                 \
-    return {kRows, kStrips, table.data()};                                                       \
+    constexpr std::make_integer_sequence<int, kRows> kAll;                                       \
+    static constexpr auto of = table_##name<kStrips>(kAll), of_one = table_##name<1>(kAll);      \
+    return {kRows, kStrips, of.data(), of_one.data()};                                           \
   }
+#define DEFINE(level, target, width) DEFINE_TILES(level, Floats, target, width)
 WEFT_LEVELS(DEFINE)
 #undef DEFINE
 
 Tiles tiles() { WEFT_PICK(tiles); }
 
+#if defined(__x86_64__)
+DEFINE_TILES(pairs, BFloat16Pairs, WEFT_TARGET_V4, 64)
+DEFINE_TILES(quads, Int8Quads, WEFT_TARGET_V4, 64)
+#else
+Tiles tiles_pairs() { return tiles(); }
+Tiles tiles_quads() { return tiles(); }
+#endif
+#undef DEFINE_TILES
+
 // A tile of which only n columns are wanted: in memory of its own.
+template <class Number>
 void edge_tile(const Task& t, Tiles::Fn* fn, int64_t rows, int64_t n) {
   constexpr int64_t kColumns = 2 * kStrip;
   alignas(64) float whole[12 * kColumns];
   Task inner = t;
   inner.add = false, inner.c = whole, inner.c_row = kColumns, inner.sink = {};
   fn(inner);
+  auto number = [](const float* at) {
+    Number x;
+    std::memcpy(&x, at, sizeof(x));
+    return x;
+  };
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t j = 0; j < n; ++j) {
       const int64_t at = r * t.c_row + j;
-      float sum = whole[r * kColumns + j];
-      if (t.add) sum += t.c[at];
-      if (t.sink.bias) sum += t.sink.bias[j];
-      if (t.sink.residual) sum += t.sink.residual[at];
-      t.c[at] = t.sink.relu && sum <= 0 ? 0 : sum;
+      Number sum = number(whole + r * kColumns + j);
+      if (t.add) sum += number(t.c + at);
+      if (t.sink.bias) sum += number(t.sink.bias + j);
+      if (t.sink.residual) sum += number(t.sink.residual + at);
+      if (t.sink.relu && sum <= 0) sum = 0;
+      std::memcpy(t.c + at, &sum, sizeof(sum));
     }
   }
 }
 
 }  // namespace
+
+bool multiplies(Elements of) {
+  if (of == Elements::Floats) return true;
+#if defined(__x86_64__)
+  if (tile::active_isa() != tile::Isa::V4) return false;
+  return of == Elements::BFloat16Pairs ? __builtin_cpu_supports("avx512bf16")
+                                       : __builtin_cpu_supports("avx512vnni");
+#else
+  return false;
+#endif
+}
 
 Split split_work(int64_t rows, int64_t most, int64_t columns, int64_t groups, int64_t depth) {
   constexpr int64_t kLeast = 24, kPair = 2 * kStrip;
@@ -164,18 +231,26 @@ Split::Piece Split::operator[](int64_t index) const {
 }
 
 void gemm_strips(int64_t m, int64_t n, int64_t k, const float* a, int64_t a_row, const float* b,
-                 int64_t strip, bool add, float* c, int64_t c_row, const Sink& sink) {
-  static const Tiles kTiles = tiles();
-  const int64_t width = kTiles.strips * kStrip;
-  for (int64_t j = 0; j < n; j += width) {
-    // Rows in tiles of about one size.
-    int64_t left = (m + kTiles.rows - 1) / kTiles.rows;
-    for (int64_t i = 0; i < m; --left) {
+                 int64_t strip, bool add, float* c, int64_t c_row, const Sink& sink, Elements of) {
+  static const Tiles kTiles[] = {blas::tiles(), tiles_pairs(), tiles_quads()};
+  const Tiles& tiles = kTiles[static_cast<size_t>(of)];
+  const auto edge = of == Elements::Int8Quads ? edge_tile<int32_t> : edge_tile<float>;
+  for (int64_t j = 0, width; j < n; j += width) {
+    const bool one = n - j <= kStrip;
+    width = one ? kStrip : tiles.strips * kStrip;
+    // Rows in tiles of about one size. Each fetches its share of the next strips: the first alone
+    // would ask for more than memory gives in its time.
+    const int64_t count = (m + tiles.rows - 1) / tiles.rows;
+    const int64_t ahead_step = (kStrip * sizeof(float) + count - 1) / count;
+    const float* const strips = b + j / kStrip * strip;
+    const char* ahead = reinterpret_cast<const char*>(strips + width / kStrip * strip);
+    int64_t left = count;
+    for (int64_t i = 0; i < m; --left, ahead += k * ahead_step) {
       const int64_t rows = (m - i + left - 1) / left, at = i * c_row + j;
-      const Task t{k,   a + i * a_row, a_row, b + j / kStrip * strip, strip,
-                   add, c + at,        c_row, sink.at(at, j)};
-      Tiles::Fn* const fn = kTiles.of[rows - 1];
-      n - j < width ? edge_tile(t, fn, rows, n - j) : fn(t);
+      const Task t{k,          a + i * a_row, a_row,  strips, strip,         ahead,
+                   ahead_step, add,           c + at, c_row,  sink.at(at, j)};
+      Tiles::Fn* const fn = (one ? tiles.of_one : tiles.of)[rows - 1];
+      n - j < width ? edge(t, fn, rows, n - j) : fn(t);
       i += rows;
     }
   }

@@ -13,7 +13,7 @@ constexpr int64_t strips_of(int64_t n) { return (n + 2 * kStrip - 1) / (2 * kStr
 constexpr int64_t packed_size(int64_t k, int64_t n) { return strips_of(n) * k * kStrip; }
 
 // Depth of a block of the factors: one of a strip stays in the nearest cache.
-inline constexpr int64_t kBlockDepth = 256;
+inline constexpr int64_t kBlockDepth = 384;
 
 // result = relu(sum + bias[column] + residual[row, column]): each where it is asked for, with the
 // bits of the operators in turn. The residual lies as the result does.
@@ -27,10 +27,18 @@ struct Sink {
   }
 };
 
+// What an element of a factor is: a float, or in its four bytes small numbers that follow each
+// other along k, whose products are added at once: two bfloat16, or four int8 (of a, unsigned),
+// whose sums and Sink are int32.
+enum class Elements : uint8_t { Floats, BFloat16Pairs, Int8Quads };
+// Whether the processor can.
+bool multiplies(Elements of);
+
 // c = sink(c * add + a @ b) on this thread, for k rows of each of b's strips, which lie
 // `strip` elements apart. Element (i, p) of a lies at a[i * a_row + p].
 void gemm_strips(int64_t m, int64_t n, int64_t k, const float* a, int64_t a_row, const float* b,
-                 int64_t strip, bool add, float* c, int64_t c_row, const Sink& sink);
+                 int64_t strip, bool add, float* c, int64_t c_row, const Sink& sink,
+                 Elements of = Elements::Floats);
 
 // The results of groups in pieces for threads: rows in blocks, columns in parts. No part is
 // narrower than the whole unless it has a pair of strips. Neighbours have the same columns.

@@ -1,5 +1,6 @@
-// Rows times the weight of a layer, float32, in strips of the weight (packed_gemm.h): those kept
-// with its storage, or packed as they are met until there are some, with the same bits.
+// Rows times the weight of a layer, in strips of the weight (packed_gemm.h): those kept with its
+// storage, or packed as they are met until there are some, with the same bits. The result is
+// float32, the factors that or bfloat16.
 #pragma once
 
 #include "core/tensor.h"

@@ -10,7 +10,15 @@
 
 namespace weft::native {
 
-enum class PackedForm : uint8_t { Unrolled, Winograd, WinogradTurned, Strips, Gates };
+enum class PackedForm : uint8_t {
+  Unrolled,
+  UnrolledPairs,
+  Winograd,
+  WinogradTurned,
+  Strips,
+  PairStrips,
+  Gates
+};
 
 // Of the kept ones, in the whole process.
 size_t packed_weight_bytes();
@@ -43,7 +51,7 @@ class PackedWeight final : public RefCounted {
   Allocator* allocator_ = nullptr;
 };
 
-// The float32 weight in this form: `elements` numbers that `fill` writes. Null: it is not kept,
+// The weight in this form: `elements` numbers that `fill` writes. Null: it is not kept,
 // being met for the first time, too much for the limit, or in memory that others write to.
 Ref<PackedWeight> kept_weight(const Tensor& weight, PackedForm form, int64_t groups,
                               int64_t elements, FunctionRef<void(float*)> fill);

@@ -16,7 +16,7 @@ _MODULES = (
 MODULES = frozenset(_MODULES.split())
 
 _NAMES_OF_MODULES = {
-    "_C": "_scaled_mm",
+    "_C": "_int_mm _scaled_mm _weight_int8pack_mm",
     "_functions.calculus": "cumulative_trapezoid gradient logspace trapezoid trapz vander",
     "_functions.closed_range": "range",
     "_functions.elements": "complex index_reduce is_conj is_neg nonzero nonzero_static "

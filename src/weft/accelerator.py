@@ -8,15 +8,8 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-
-def is_available() -> bool:
-    """False."""
-    return False
-
-
-def device_count() -> int:
-    """0."""
-    return 0
+from weft._runtime.absent import device_count as device_count
+from weft._runtime.absent import is_available as is_available
 
 
 def current_accelerator(check_available: bool = False) -> Any:

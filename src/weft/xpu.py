@@ -1,25 +1,7 @@
 """weft.xpu: says that this build has none of Intel's GPUs."""
 
-from __future__ import annotations
-
-
-def is_available() -> bool:
-    """False: tensors of this build live on the CPU."""
-    return False
-
-
-def device_count() -> int:
-    """0."""
-    return 0
-
-
-def empty_cache() -> None:
-    """Nothing to do."""
-
-
-def manual_seed(seed: int) -> None:
-    """Nothing to do: no device has a generator."""
-
-
-def manual_seed_all(seed: int) -> None:
-    """Nothing to do: no device has a generator."""
+from weft._runtime.absent import device_count as device_count
+from weft._runtime.absent import empty_cache as empty_cache
+from weft._runtime.absent import is_available as is_available
+from weft._runtime.absent import manual_seed as manual_seed
+from weft._runtime.absent import manual_seed_all as manual_seed_all

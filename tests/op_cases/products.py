@@ -205,3 +205,21 @@ def _scaled(function: Any) -> None:
 
 
 case("_scaled_mm", check=_scaled, grad=False)
+
+
+def _whole(function: Any) -> None:
+    """tests/test_int8_products.py has sizes and layouts."""
+    a = weft.tensor([[127, -128], [3, 4]], dtype=weft.int8)
+    assert function(a, a).tolist() == [[127 * 127 - 128 * 3, -128 * 127 - 128 * 4], [393, -368]]
+
+
+case("_int_mm", check=_whole, grad=False)
+
+
+def _weighted(function: Any) -> None:
+    weight = weft.tensor([[127, -128], [3, 4]], dtype=weft.int8)
+    rows, scales = weft.tensor([[1.0, 2.0]]), weft.tensor([0.5, 2.0])
+    assert function(rows, weight, scales).tolist() == [[-64.5, 22.0]]
+
+
+case("_weight_int8pack_mm", check=_weighted, grad=False)

@@ -9,6 +9,7 @@ from typing import Any
 import weft
 from weft.jit.aot.compile import aot_compile
 from weft.jit.archive.load import load
+from weft.jit.frozen import freeze
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,6 +23,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--method", action="append", default=[], help="one more method that can be called"
     )
+    parser.add_argument(
+        "--freeze", action="store_true",
+        help="for inference alone: parameters become constants, and what follows from them is "
+        "computed now, as torch.jit.freeze does",
+    )  # fmt: skip
     parser.add_argument(
         "--example", action="append", default=[], metavar="[DTYPE:]2x3x4",
         help="an argument of forward, by its sizes: machine code is made for such calls",
@@ -50,8 +56,11 @@ def run(given: argparse.Namespace) -> None:
     for schema in given.operator:
         name, bracket, rest = schema.partition("(")
         weft.library.define(name.strip(), bracket + rest)
+    module = load(given.archive)
+    if given.freeze:
+        module = freeze(module.eval(), preserved_attrs=given.method)
     archive, targets = output.suffix == ".pt", given.target.split(",")
-    aot_compile(load(given.archive), output, given.method, examples, targets, archive)
+    aot_compile(module, output, given.method, examples, targets, archive)
     print(f"{output}: {output.stat().st_size} bytes")
 
 

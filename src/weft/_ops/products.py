@@ -141,3 +141,43 @@ op(
     variants="f",
     tags=("nondifferentiable",),
 )
+
+# ---- whole numbers of one byte ----
+
+op(
+    "_int_mm(Tensor self, Tensor mat2) -> Tensor",
+    doc="The product of two matrices of int8, in int32.",
+    native="_int_mm",
+    variants="f",
+    tags=("nondifferentiable",),
+    out="out",
+)
+
+
+def _weight_int8pack_mm(self: Any, mat2: Any, scales: Any) -> Any:
+    ops.check(
+        self.dim() == 2 and mat2.dim() == 2 and self.size(1) == mat2.size(1),
+        "_weight_int8pack_mm: expected shapes (m, k) and (n, k), got ", self.shape, " and ",
+        mat2.shape,
+    )  # fmt: skip
+    ops.check(
+        mat2.dtype == ops.int8 and self.dtype.is_floating_point(),
+        "_weight_int8pack_mm: expected rows of floats and a weight of int8, got ", self.dtype,
+        " and ", mat2.dtype,
+    )  # fmt: skip
+    ops.check(
+        scales.shape == [mat2.size(0)],
+        "_weight_int8pack_mm: expected scales of shape ", [mat2.size(0)], ", got ", scales.shape,
+    )  # fmt: skip
+    sums = self.to(ops.float32).matmul(mat2.to(ops.float32).t())
+    return (sums * scales.to(ops.float32)).to(self.dtype)
+
+
+op(
+    "_weight_int8pack_mm(Tensor self, Tensor mat2, Tensor scales) -> Tensor",
+    doc="self @ mat2.T times scales, for a weight of int8 with a scale for each of its rows; the "
+    "sums are float32.",
+    compose=_weight_int8pack_mm,
+    variants="f",
+    tags=("nondifferentiable",),
+)

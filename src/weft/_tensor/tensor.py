@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from weft import _C, _exports
-from weft._C import Size, Tensor
+from weft._C import Tensor
 from weft._runtime import default_device, lazy, pickled_functions, torch_function
 from weft._tensor import storage_methods  # noqa: F401  (attaches them)
 from weft.storage import TypedStorage, UntypedStorage
@@ -365,17 +365,3 @@ def typename(obj: Any) -> str:
 torch_function.declare(
     globals(), names=("is_complex", "is_floating_point", "is_inference", "is_nonzero", "numel")
 )
-
-__all__ = [
-    "Size",
-    "Tensor",
-    "get_rng_state",
-    "is_complex",
-    "is_floating_point",
-    "is_inference",
-    "is_nonzero",
-    "is_storage",
-    "is_tensor",
-    "numel",
-    "typename",
-]

@@ -12,7 +12,6 @@ import functools
 import threading
 import warnings
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any
 
 from weft import _C
@@ -218,12 +217,7 @@ class autocast:
             _state.dtypes["cpu"] = self.fast_dtype
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         if self.device == "cpu":
             before, _state.dtypes["cpu"] = self._before.pop()
             _autograd._restore_autocast(before)

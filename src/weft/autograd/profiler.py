@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import Any
 
 from weft.profiler import EventList, record_function
@@ -33,12 +32,7 @@ class profile:
             self._recorder.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         if self.enabled:
             self._recorder.stop()
             self.function_events = EventList(self._recorder.events)

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from weft._runtime.absent import is_built as is_built
+
 
 class _Matmul:
     """Flags of matrix products."""
@@ -19,11 +21,6 @@ class _Matmul:
 
 matmul = _Matmul()
 _ways = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True}
-
-
-def is_built() -> bool:
-    """False."""
-    return False
 
 
 def flash_sdp_enabled() -> bool:

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from weft._runtime.absent import is_available as is_available
+
 enabled = True
 benchmark = False
 benchmark_limit: int | None = 10
 deterministic = False
 allow_tf32 = True
-
-
-def is_available() -> bool:
-    """False."""
-    return False
 
 
 def version() -> int | None:

@@ -1,8 +1,5 @@
 """oneDNN, which this build does not use."""
 
+from weft._runtime.absent import is_available as is_available
+
 enabled = True
-
-
-def is_available() -> bool:
-    """False."""
-    return False

@@ -1,14 +1,7 @@
 """Apple's GPUs, which this build cannot use."""
 
-
-def is_available() -> bool:
-    """False."""
-    return False
-
-
-def is_built() -> bool:
-    """False."""
-    return False
+from weft._runtime.absent import is_available as is_available
+from weft._runtime.absent import is_built as is_built
 
 
 def is_macos_or_newer(major: int, minor: int) -> bool:

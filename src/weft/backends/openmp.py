@@ -1,6 +1,3 @@
 """OpenMP, which this build does not use."""
 
-
-def is_available() -> bool:
-    """False."""
-    return False
+from weft._runtime.absent import is_available as is_available

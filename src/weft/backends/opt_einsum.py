@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from weft._runtime.absent import is_available as is_available
+
 enabled = False
 strategy: str | None = None
-
-
-def is_available() -> bool:
-    """False."""
-    return False
 
 
 def get_opt_einsum() -> Any:

@@ -9,75 +9,23 @@ a device raises and says so.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from types import TracebackType
+import collections
 from typing import Any, NoReturn
 
-from weft._runtime.settings import OutOfMemoryError
+from weft._runtime.absent import device_count as device_count
+from weft._runtime.absent import empty_cache as empty_cache
+from weft._runtime.absent import is_available as is_available
+from weft._runtime.absent import manual_seed as manual_seed
+from weft._runtime.absent import manual_seed_all as manual_seed_all
+from weft._runtime.exports import list_exports as _list_exports
+from weft._runtime.settings import OutOfMemoryError as OutOfMemoryError
 from weft._tensor import legacy_types
-from weft.cuda import amp, nvtx
-from weft.cuda.streams import CUDAGraph, Event, ExternalStream, Stream
-
-__all__ = [
-    "CUDAGraph",
-    "Event",
-    "ExternalStream",
-    "OutOfMemoryError",
-    "Stream",
-    "StreamContext",
-    "amp",
-    "cudart",
-    "current_device",
-    "current_stream",
-    "default_stream",
-    "device",
-    "device_count",
-    "empty_cache",
-    "get_arch_list",
-    "get_device_capability",
-    "get_device_name",
-    "get_device_properties",
-    "get_rng_state",
-    "get_rng_state_all",
-    "graph",
-    "init",
-    "initial_seed",
-    "ipc_collect",
-    "is_available",
-    "is_bf16_supported",
-    "is_current_stream_capturing",
-    "is_initialized",
-    "manual_seed",
-    "manual_seed_all",
-    "max_memory_allocated",
-    "max_memory_reserved",
-    "mem_get_info",
-    "memory_allocated",
-    "memory_reserved",
-    "memory_stats",
-    "nvtx",
-    "reset_max_memory_allocated",
-    "reset_peak_memory_stats",
-    "seed",
-    "seed_all",
-    "set_device",
-    "set_rng_state",
-    "set_rng_state_all",
-    "set_sync_debug_mode",
-    "stream",
-    "synchronize",
-]
-
-
-def is_available() -> bool:
-    """False: tensors of this build live on the CPU."""
-    return False
-
-
-def device_count() -> int:
-    """0."""
-    return 0
-
+from weft.cuda import amp as amp
+from weft.cuda import nvtx as nvtx
+from weft.cuda.streams import CUDAGraph as CUDAGraph
+from weft.cuda.streams import Event as Event
+from weft.cuda.streams import ExternalStream as ExternalStream
+from weft.cuda.streams import Stream as Stream
 
 _initialized = False  # libraries that keep the states of generators read it
 
@@ -122,9 +70,9 @@ def max_memory_reserved(device: Any = None) -> int:
     return 0
 
 
-def memory_stats(device: Any = None) -> OrderedDict[str, Any]:
+def memory_stats(device: Any = None) -> collections.OrderedDict[str, Any]:
     """No figures."""
-    return OrderedDict()
+    return collections.OrderedDict()
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
@@ -133,18 +81,6 @@ def reset_peak_memory_stats(device: Any = None) -> None:
 
 def reset_max_memory_allocated(device: Any = None) -> None:
     """Nothing to do: the peak is 0."""
-
-
-def empty_cache() -> None:
-    """Nothing to do: weft.memory.empty_cache empties the CPU's."""
-
-
-def manual_seed(seed: int) -> None:
-    """Nothing to do: no device has a generator."""
-
-
-def manual_seed_all(seed: int) -> None:
-    """Nothing to do: no device has a generator."""
 
 
 def seed() -> None:
@@ -266,12 +202,7 @@ class _Nothing:
     def __enter__(self) -> None:
         return None
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         return None
 
 
@@ -311,6 +242,9 @@ def _sleep(cycles: int) -> None:
 def _is_in_bad_fork() -> bool:
     """False: a fork can leave no GPU behind."""
     return False
+
+
+_list_exports(vars(), "amp nvtx")
 
 
 def __getattr__(name: str) -> Any:

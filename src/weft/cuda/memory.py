@@ -2,42 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from weft._runtime.absent import raising as _raising
+from weft._runtime.exports import list_exports as _list_exports
+from weft.cuda import empty_cache as empty_cache
+from weft.cuda import max_memory_allocated as max_memory_allocated
+from weft.cuda import max_memory_reserved as max_memory_reserved
+from weft.cuda import mem_get_info as mem_get_info
+from weft.cuda import memory_allocated as memory_allocated
+from weft.cuda import memory_reserved as memory_reserved
+from weft.cuda import memory_stats as memory_stats
+from weft.cuda import reset_max_memory_allocated as reset_max_memory_allocated
+from weft.cuda import reset_peak_memory_stats as reset_peak_memory_stats
 
-from weft.cuda import (
-    empty_cache,
-    max_memory_allocated,
-    max_memory_reserved,
-    mem_get_info,
-    memory_allocated,
-    memory_reserved,
-    memory_stats,
-    reset_max_memory_allocated,
-    reset_peak_memory_stats,
+_list_exports(vars())
+_record_memory_history, _dump_snapshot, _snapshot = (
+    _raising("cuda.memory", name, AssertionError)
+    for name in ("_record_memory_history", "_dump_snapshot", "_snapshot")
 )
-
-__all__ = [
-    "empty_cache",
-    "max_memory_allocated",
-    "max_memory_reserved",
-    "mem_get_info",
-    "memory_allocated",
-    "memory_reserved",
-    "memory_stats",
-    "reset_max_memory_allocated",
-    "reset_peak_memory_stats",
-]
-
-
-def _needs_device(name: str) -> Any:
-    def raises(*args: Any, **kwargs: Any) -> NoReturn:
-        raise AssertionError(f"cuda.memory.{name}: expected a GPU, got a build for the CPU alone")
-
-    raises.__name__ = raises.__qualname__ = name
-    raises.__doc__ = "Raises AssertionError."
-    return raises
-
-
-_record_memory_history = _needs_device("_record_memory_history")
-_dump_snapshot = _needs_device("_dump_snapshot")
-_snapshot = _needs_device("_snapshot")

@@ -188,6 +188,3 @@ def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any
             [ 0., 12.]])
     """
     return jacrev(jacrev(func, argnums), argnums)
-
-
-__all__ = ["hessian", "jacfwd", "jvp", "linearize"]

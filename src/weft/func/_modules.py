@@ -77,6 +77,3 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
             f"{remove!r}"
         )
     return func
-
-
-__all__ = ["functionalize", "replace_all_batch_norm_modules_", "stack_module_state"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from functools import cache, cached_property
 from typing import Any, NamedTuple
@@ -236,17 +237,7 @@ def _kept_sizes(sizes: Sequence[int], dim: Sequence[int] | None) -> list[int]:
 
 def _reduced_count(sizes: Sequence[int], dim: Sequence[int] | None) -> int:
     kept = _kept_sizes(sizes, dim)
-    count = 1
-    for before, after in zip(sizes, kept):
-        count *= before if after == 1 else 1
-    return count
-
-
-def _product(sizes: Sequence[int]) -> int:
-    count = 1
-    for each in sizes:
-        count *= each
-    return count
+    return math.prod(before for before, after in zip(sizes, kept) if after == 1)
 
 
 _BUILTINS: dict[str, Any] = {
@@ -262,7 +253,7 @@ _BUILTINS: dict[str, Any] = {
     ),
     "shapes_match": lambda a, b: list(a) == list(b),
     "len": len,
-    "product": _product,
+    "product": math.prod,
     "slice_of": lambda items, start, stop: list(items)[start:stop],
     "concat": lambda a, b: [*a, *b],
     "at": lambda items, i: items[i],

@@ -174,6 +174,3 @@ def joined(rows: list[list[Tensor]], output: Tensor, inputs: list[Tensor]) -> li
     if not rows:
         return [each.new_zeros(shape) for each, shape in zip(inputs, shapes)]
     return [_C._aten.stack(column).reshape(shape) for column, shape in zip(zip(*rows), shapes)]
-
-
-__all__ = ["grad", "grad_and_value", "jacrev", "vjp"]

@@ -209,6 +209,3 @@ def _joined(parts: Sequence[Any], out_dims: Dims) -> Any:
         for dim, *pieces in zip(dims, *columns)
     ]
     return tree_unflatten(joined, tree_flatten(parts[0])[1])
-
-
-__all__ = ["vmap"]

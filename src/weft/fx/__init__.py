@@ -13,29 +13,21 @@ tensor([-1.])
 
 from __future__ import annotations
 
-from weft.fx import immutable_collections
-from weft.fx._symbolic_trace import PH, Tracer, symbolic_trace, wrap
-from weft.fx.graph import CodeGen, Graph
-from weft.fx.graph_module import GraphModule
-from weft.fx.interpreter import Interpreter, Transformer
-from weft.fx.node import Node, has_side_effect, map_arg
-from weft.fx.proxy import Proxy
-from weft.fx.subgraph_rewriter import replace_pattern
+from weft._runtime.exports import list_exports as _list_exports
+from weft.fx import immutable_collections as immutable_collections
+from weft.fx._symbolic_trace import PH as PH
+from weft.fx._symbolic_trace import Tracer as Tracer
+from weft.fx._symbolic_trace import symbolic_trace as symbolic_trace
+from weft.fx._symbolic_trace import wrap as wrap
+from weft.fx.graph import CodeGen as CodeGen
+from weft.fx.graph import Graph as Graph
+from weft.fx.graph_module import GraphModule as GraphModule
+from weft.fx.interpreter import Interpreter as Interpreter
+from weft.fx.interpreter import Transformer as Transformer
+from weft.fx.node import Node as Node
+from weft.fx.node import has_side_effect as has_side_effect
+from weft.fx.node import map_arg as map_arg
+from weft.fx.proxy import Proxy as Proxy
+from weft.fx.subgraph_rewriter import replace_pattern as replace_pattern
 
-__all__ = [
-    "PH",
-    "CodeGen",
-    "Graph",
-    "GraphModule",
-    "Interpreter",
-    "Node",
-    "Proxy",
-    "Tracer",
-    "Transformer",
-    "has_side_effect",
-    "immutable_collections",
-    "map_arg",
-    "replace_pattern",
-    "symbolic_trace",
-    "wrap",
-]
+_list_exports(vars(), "immutable_collections")

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
-from weft._C import Tensor
 from weft.library._infer import infer_schema
 from weft.library._operator import WAITING_FAKES, Operator, define, find, of
 from weft.library._overloads import namespace
@@ -260,20 +259,3 @@ def get_kernel(op: Any, dispatch_key: Any) -> Any:
 
 def _absent(what: str, instead: str) -> NoReturn:
     raise NotImplementedError(f"{what}: expected {instead}, got a call; weft has it not")
-
-
-__all__ = [
-    "CustomOpDef",
-    "Tensor",
-    "custom_op",
-    "get_ctx",
-    "get_kernel",
-    "register_autocast",
-    "register_autograd",
-    "register_fake",
-    "register_kernel",
-    "register_torch_dispatch",
-    "register_vmap",
-    "triton_op",
-    "wrap_triton",
-]

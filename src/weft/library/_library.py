@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weft.library._operator import KEYS, OPERATORS, Operator, define, find, of
+from weft.library._operator import KEYS, OPERATORS, Operator, define, of
 from weft.library._overloads import forget
 
 Function = Callable[..., Any]
@@ -179,6 +179,3 @@ def _kind(name: str) -> str:
     if name == "default":
         return "every"
     return KEYS.get(name) or _key({"cpu": "CPU", "cuda": "CUDA", "meta": "Meta"}.get(name, name))
-
-
-__all__ = ["Library", "fallthrough_kernel", "find", "impl"]

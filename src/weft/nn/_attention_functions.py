@@ -1,4 +1,4 @@
-"""multi_head_attention_forward."""
+"""Attention: of one head or many, with its scores or without."""
 
 from __future__ import annotations
 
@@ -9,7 +9,65 @@ from weft.nn._dropout_functions import dropout
 
 _linear = _C._nn.linear
 
-__all__ = ["multi_head_attention_forward"]
+_attention = _C._aten._attention
+
+__all__ = ["multi_head_attention_forward", "scaled_dot_product_attention"]
+
+
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """softmax(query @ key.T * scale + mask) @ value over the last two dimensions.
+
+    query [*, t, e], key [*, s, e], value [*, s, v] give [*, t, v]; scale is 1 / sqrt(e) by default.
+    A boolean mask allows where it is true, is_causal what is no later; with both, what both allow.
+    A row that allows nothing gives 0. enable_gqa lets several heads (dimension -3) of the query
+    share one of key and value. Without dropout, and with a mask that needs no gradient, scores
+    exist for a block of queries at a time.
+
+    Raises RuntimeError for shapes that do not fit.
+
+    >>> query, key = weft.zeros(1, 1, 4), weft.ones(1, 2, 4)
+    >>> value = weft.tensor([[[1.0], [3.0]]])
+    >>> weft.nn.functional.scaled_dot_product_attention(query, key, value)
+    tensor([[[2.]]])
+    """
+    if enable_gqa:
+        repeats = query.size(-3) // key.size(-3)
+        key, value = (_repeat_heads(t, repeats) for t in (key, value))
+    factor = query.size(-1) ** -0.5 if scale is None else scale
+    if dropout_p == 0.0 and (attn_mask is None or not attn_mask.requires_grad):
+        return _attention(query, key, value, attn_mask, is_causal, factor)
+    if query.dtype in (_C.float16, _C.bfloat16):  # scores need float32's digits
+        if attn_mask is not None and attn_mask.dtype != _C.bool:
+            attn_mask = attn_mask.float()
+        result = scaled_dot_product_attention(
+            query.float(), key.float(), value.float(), attn_mask, dropout_p, is_causal, scale
+        )
+        return result.to(query.dtype)
+    scores = query @ key.transpose(-2, -1) * factor
+    if is_causal:
+        earlier = _C.ones(scores.shape[-2:], dtype=_C.bool, device=query.device).tril()
+        scores = scores.masked_fill(earlier.logical_not(), float("-inf"))
+    if attn_mask is not None and attn_mask.dtype == _C.bool:
+        scores = scores.masked_fill(attn_mask.logical_not(), float("-inf"))
+    elif attn_mask is not None:
+        scores = scores + attn_mask
+    weights = scores.softmax(-1)
+    if attn_mask is not None:
+        weights = weights.masked_fill((scores == float("-inf")).all(-1, keepdim=True), 0)
+    return dropout(weights, dropout_p) @ value
+
+
+def _repeat_heads(x: Tensor, repeats: int) -> Tensor:
+    return x.unsqueeze(-3).expand(*x.shape[:-2], repeats, *x.shape[-2:]).flatten(-4, -3)
 
 
 def multi_head_attention_forward(
@@ -68,17 +126,19 @@ def multi_head_attention_forward(
         )
     if is_causal and attn_mask is None:
         raise RuntimeError(f"{name}: expected attn_mask with is_causal, got None")
+    one_input = query is key and key is value
     single = query.dim() == 2
     if single:
         query, key, value = query.unsqueeze(1), key.unsqueeze(1), value.unsqueeze(1)
         if key_padding_mask is not None:
             key_padding_mask = key_padding_mask.unsqueeze(0)
-    separate = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None
-    weights = separate or in_proj_weight.chunk(3, 0)  # type: ignore[union-attr]
-    biases = (None, None, None) if in_proj_bias is None else in_proj_bias.chunk(3, 0)
-    q, k, v = (
-        _linear(x, weight, bias) for x, weight, bias in zip((query, key, value), weights, biases)
-    )
+    if one_input and not use_separate_proj_weight:
+        q, k, v = _linear(query, in_proj_weight, in_proj_bias).chunk(3, -1)  # type: ignore[arg-type]
+    else:
+        separate = (q_proj_weight, k_proj_weight, v_proj_weight)
+        weights = separate if use_separate_proj_weight else in_proj_weight.chunk(3, 0)  # type: ignore[union-attr]
+        biases = (None, None, None) if in_proj_bias is None else in_proj_bias.chunk(3, 0)
+        q, k, v = (_linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases))
     steps, batch = query.shape[:2]
     extra = 0
     if bias_k is not None and bias_v is not None:
@@ -92,16 +152,22 @@ def multi_head_attention_forward(
         k, v = (_C.cat([x, x.new_zeros(batch, num_heads, 1, x.size(-1))], 2) for x in (k, v))
         extra += 1
     mask = _mask(attn_mask, key_padding_mask, q, k.size(2), extra)
-    scores = (q * q.size(-1) ** -0.5) @ k.transpose(-2, -1)
-    shares = (scores if mask is None else scores + mask).softmax(-1)
-    if training and dropout_p > 0:
-        shares = dropout(shares, dropout_p)
-    joined = (shares @ v).permute(2, 0, 1, 3).reshape(steps, batch, embed_dim_to_check)
+    chance = dropout_p if training else 0.0
+    told = None
+    if need_weights:
+        scores = (q * q.size(-1) ** -0.5) @ k.transpose(-2, -1)
+        shares = (scores if mask is None else scores + mask).softmax(-1)
+        if chance > 0:
+            shares = dropout(shares, chance)
+        attended = shares @ v
+        told = shares.mean(1) if average_attn_weights else shares
+    else:
+        attended = scaled_dot_product_attention(q, k, v, mask, chance)
+    joined = attended.permute(2, 0, 1, 3).reshape(steps, batch, embed_dim_to_check)
     output = _linear(joined, out_proj_weight, out_proj_bias)
-    told = shares.mean(1) if average_attn_weights else shares
     if single:
-        output, told = output.squeeze(1), told.squeeze(0)
-    return output, told if need_weights else None
+        return output.squeeze(1), None if told is None else told.squeeze(0)
+    return output, told
 
 
 def _heads(x: Tensor, heads: int) -> Tensor:

@@ -27,8 +27,8 @@ _bce_with_logits = _C.binary_cross_entropy_with_logits
 
 
 def _reduction(function: str, name: str) -> int:
-    """PyTorch's number of a reduction name. No dict: comparisons of constants are folded in
-    programs, and a loss of known reduction may join a fusion group."""
+    """PyTorch's number of a reduction name; ValueError for another name. No dict: comparisons of
+    constants are folded in programs, and a loss of known reduction may join a fusion group."""
     if name == "none":
         return 0
     if name == "mean":
@@ -54,15 +54,8 @@ def _reduced(function: str, loss: Tensor, reduction: str) -> Tensor:
         return loss.mean()
     if reduction == "sum":
         return loss.sum()
-    _check_reduction(function, reduction)
+    _reduction(function, reduction)
     return loss
-
-
-def _check_reduction(function: str, reduction: str) -> None:
-    if reduction not in ("none", "mean", "sum"):
-        raise ValueError(
-            f"{function}: expected reduction 'none', 'mean' or 'sum', got {reduction!r}"
-        )
 
 
 def _weighted(function: str, loss: Tensor, input: Tensor, weight: Tensor, reduction: str) -> Tensor:

@@ -13,18 +13,10 @@ from weft._runtime.precision import full_precision as _full_precision
 from weft._runtime.precision import given_precision as _given_precision
 from weft._runtime.torch_function import declare as _declare
 from weft.nn._activation_functions import logsigmoid
-from weft.nn._loss_functions import _check_reduction, _reduced
+from weft.nn._loss_functions import _reduced, _reduction
 from weft.nn._reduction import legacy_get_string as _legacy
 
 # size_average and reduce are PyTorch's deprecated arguments; they have no effect here.
-
-
-def _same_shape(function: str, target: Tensor, input: Tensor) -> None:
-    if target.shape != input.shape:
-        raise ValueError(
-            f"{function}: expected a target of shape {tuple(input.shape)}, got "
-            f"{tuple(target.shape)}"
-        )
 
 
 @_full_precision
@@ -272,7 +264,7 @@ def multi_margin_loss(
         reduction = _legacy(size_average, reduce)
     if p not in (1, 2):
         raise ValueError(f"multi_margin_loss: expected p 1 or 2, got {p}")
-    _check_reduction("multi_margin_loss", reduction)
+    _reduction("multi_margin_loss", reduction)
     if weight is not None and weight.dim() != 1:
         raise ValueError(
             f"multi_margin_loss: expected a weight of 1 dim, got shape {tuple(weight.shape)}"
@@ -315,7 +307,7 @@ def multilabel_margin_loss(
     """
     if size_average is not None or reduce is not None:
         reduction = _legacy(size_average, reduce)
-    _check_reduction("multilabel_margin_loss", reduction)
+    _reduction("multilabel_margin_loss", reduction)
     if target.shape != input.shape or input.dim() > 2 or (input.dim() > 0 and input.size(-1) == 0):
         raise RuntimeError(
             "multilabel_margin_loss: expected scores (c,) or (n, c) and a target of the same "

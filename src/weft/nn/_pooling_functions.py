@@ -366,11 +366,8 @@ def _adaptive_max(
     tiles = [n // max(size, 1) for n, size in zip(inner, sizes)]
     if list(inner) == [size * tile for size, tile in zip(sizes, tiles)]:
         return _max_of_tiles(input, tiles)
-    count = 1
-    for n in inner:
-        count *= n
     values = input
-    places = _C.arange(count, device=input.device).reshape(inner).expand(input.shape)
+    places = _C.arange(math.prod(inner), device=input.device).reshape(inner).expand(input.shape)
     for i in reversed(range(spatial)):
         dim = input.dim() - spatial + i
         values, places = _max_along(values, places, dim, sizes[i])

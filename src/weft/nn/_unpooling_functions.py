@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from weft import _C
@@ -33,9 +34,7 @@ def _unpool(
     else:
         sizes = [int(n) for n in tuple(output_size)[-spatial:]]
     lead = list(x.shape[:-spatial])
-    count = 1
-    for n in sizes:
-        count *= n
+    count = math.prod(sizes)
     if indices.numel() and not 0 <= int(indices.min()) <= int(indices.max()) < count:
         raise RuntimeError(
             f"{function}: expected indices in [0, {count - 1}], got {int(indices.min())} to "

@@ -56,7 +56,6 @@ _leaky_relu, _leaky_relu_ = _find("leaky_relu"), _find("leaky_relu_")
 _softmax = _find("softmax")
 _log_softmax = _find("log_softmax")
 _dropout = _find("dropout")
-_attention = _C._aten._attention
 _layer_norm = _find("layer_norm")
 _batch_norm = _find("batch_norm")
 _avg_pool2d = _find("avg_pool2d")
@@ -329,64 +328,6 @@ def normalize(
     return input / norm if out is None else _C.div(input, norm, out=out)
 
 
-def scaled_dot_product_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Tensor | None = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> Tensor:
-    """softmax(query @ key.T * scale + mask) @ value over the last two dimensions.
-
-    query [*, t, e], key [*, s, e], value [*, s, v] give [*, t, v]; scale is 1 / sqrt(e) by default.
-    A boolean mask allows where it is true, is_causal what is no later; with both, what both allow.
-    A row that allows nothing gives 0. enable_gqa lets several heads (dimension -3) of the query
-    share one of key and value. Without dropout, and with a mask that needs no gradient, scores
-    exist for a block of queries at a time.
-
-    Raises RuntimeError for shapes that do not fit.
-
-    >>> query, key = weft.zeros(1, 1, 4), weft.ones(1, 2, 4)
-    >>> value = weft.tensor([[[1.0], [3.0]]])
-    >>> weft.nn.functional.scaled_dot_product_attention(query, key, value)
-    tensor([[[2.]]])
-    """
-    if enable_gqa:
-        repeats = query.size(-3) // key.size(-3)
-        key, value = (_repeat_heads(t, repeats) for t in (key, value))
-    factor = query.size(-1) ** -0.5 if scale is None else scale
-    if dropout_p == 0.0 and (attn_mask is None or not attn_mask.requires_grad):
-        return _attention(query, key, value, attn_mask, is_causal, factor)
-    if query.dtype in (_C.float16, _C.bfloat16):  # scores need float32's digits
-        if attn_mask is not None and attn_mask.dtype != _C.bool:
-            attn_mask = attn_mask.float()
-        result = scaled_dot_product_attention(
-            query.float(), key.float(), value.float(), attn_mask, dropout_p, is_causal, scale
-        )
-        return result.to(query.dtype)
-    scores = query @ key.transpose(-2, -1) * factor
-    if is_causal:
-        earlier = _C.ones(scores.shape[-2:], dtype=_C.bool, device=query.device).tril()
-        scores = scores.masked_fill(earlier.logical_not(), float("-inf"))
-    if attn_mask is not None and attn_mask.dtype == _C.bool:
-        scores = scores.masked_fill(attn_mask.logical_not(), float("-inf"))
-    elif attn_mask is not None:
-        scores = scores + attn_mask
-    weights = _softmax(scores, -1)
-    if attn_mask is not None:
-        weights = weights.masked_fill((scores == float("-inf")).all(-1, keepdim=True), 0)
-    return _dropout(weights, dropout_p, True) @ value
-
-
-def _repeat_heads(x: Tensor, repeats: int) -> Tensor:
-    return x.unsqueeze(-3).expand(*x.shape[:-2], repeats, *x.shape[-2:]).flatten(-4, -3)
-
-
 _declare(
-    globals(),
-    ("avg_pool2d", "channel_shuffle", "conv_transpose2d", "gelu", "one_hot", "softplus")
-    + ("scaled_dot_product_attention",),
+    globals(), ("avg_pool2d", "channel_shuffle", "conv_transpose2d", "gelu", "one_hot", "softplus")
 )

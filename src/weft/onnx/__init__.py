@@ -4,27 +4,17 @@ A model is traced, or is a program of weft.jit, and run once on symbols: its ope
 by one table (`_table.py`), which `register_custom_op_symbolic` adds to.
 """
 
-from weft.onnx._custom import register_custom_op_symbolic, unregister_custom_op_symbolic
-from weft.onnx._errors import (
-    OnnxExporterError,
-    OnnxExporterWarning,
-    SymbolicValueError,
-    UnsupportedOperatorError,
-)
-from weft.onnx._export import export
-from weft.onnx._program import ONNXProgram
-from weft.onnx._state import OperatorExportTypes, TrainingMode, is_in_onnx_export
+from weft._runtime.exports import list_exports as _list_exports
+from weft.onnx._custom import register_custom_op_symbolic as register_custom_op_symbolic
+from weft.onnx._custom import unregister_custom_op_symbolic as unregister_custom_op_symbolic
+from weft.onnx._errors import OnnxExporterError as OnnxExporterError
+from weft.onnx._errors import OnnxExporterWarning as OnnxExporterWarning
+from weft.onnx._errors import SymbolicValueError as SymbolicValueError
+from weft.onnx._errors import UnsupportedOperatorError as UnsupportedOperatorError
+from weft.onnx._export import export as export
+from weft.onnx._program import ONNXProgram as ONNXProgram
+from weft.onnx._state import OperatorExportTypes as OperatorExportTypes
+from weft.onnx._state import TrainingMode as TrainingMode
+from weft.onnx._state import is_in_onnx_export as is_in_onnx_export
 
-__all__ = [
-    "ONNXProgram",
-    "OnnxExporterError",
-    "OnnxExporterWarning",
-    "OperatorExportTypes",
-    "SymbolicValueError",
-    "TrainingMode",
-    "UnsupportedOperatorError",
-    "export",
-    "is_in_onnx_export",
-    "register_custom_op_symbolic",
-    "unregister_custom_op_symbolic",
-]
+_list_exports(vars())

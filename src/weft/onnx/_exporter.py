@@ -257,6 +257,3 @@ class _Exporter:
                 OnnxExporterWarning,
                 stacklevel=5,
             )
-
-
-__all__ = ["MAPPINGS", "run"]

@@ -97,21 +97,28 @@ def _attention(
 
 
 def _conv(g: Any, x: Symbol, weight: Symbol, bias: Any, stride: Any, pads: Any, **rest: Any) -> Any:
-    """Conv, of one sample too. `pads`: at both ends, or at the beginnings and then at the ends."""
-    spatial = weight.rank - 2
-    single = x.rank == spatial + 1
-    x = g.unsqueeze(x, 0) if single else x
-    made = g.op(
+    """Conv. `pads`: at both ends, or at the beginnings and then at the ends."""
+    return _of_samples(
+        g,
         "Conv",
+        weight.rank,
         x,
         weight,
         bias,
         kernel_shape=weight.shape[2:],
         strides=list(stride),
-        pads=list(pads) if len(pads) == 2 * spatial else [*pads, *pads],
+        pads=list(pads) if len(pads) == 2 * (weight.rank - 2) else [*pads, *pads],
         **rest,
     )
-    return g.squeeze(made, 0) if single else made
+
+
+def _of_samples(g: Any, kind: str, rank: int, x: Symbol, *inputs: Any, **attributes: Any) -> Any:
+    """An operator of several samples at once, of one too."""
+    if x.rank != rank - 1:
+        return g.op(kind, x, *inputs, **attributes)
+    made = g.op(kind, g.unsqueeze(x, 0), *inputs, **attributes)
+    several = isinstance(made, (list, tuple))
+    return tuple(g.squeeze(each, 0) for each in made) if several else g.squeeze(made, 0)
 
 
 @mapping("conv2d", "conv1d", "conv2d.padding", "conv1d.padding")
@@ -144,10 +151,11 @@ def _conv_transpose(
     g: Any, x: Symbol, w: Symbol, b: Any, stride: Any, padding: Any, output_padding: Any,
     groups: int, dilation: Any,
 ) -> Any:  # fmt: skip
-    single = x.rank == w.rank - 1
-    made = g.op(
+    return _of_samples(
+        g,
         "ConvTranspose",
-        g.unsqueeze(x, 0) if single else x,
+        w.rank,
+        x,
         w,
         b,
         kernel_shape=w.shape[2:],
@@ -157,7 +165,6 @@ def _conv_transpose(
         dilations=list(dilation),
         group=groups,
     )
-    return g.squeeze(made, 0) if single else made
 
 
 def _each(value: Any, count: int) -> list[Any]:
@@ -165,11 +172,6 @@ def _each(value: Any, count: int) -> list[Any]:
 
 
 # Pools --------------------------------------------------------------------------------------------
-
-
-def _batched(g: Any, x: Symbol, rank: int) -> tuple[Symbol, bool]:
-    """x with a dimension of samples, and whether it had none."""
-    return (g.unsqueeze(x, 0), True) if x.rank == rank - 1 else (x, False)
 
 
 mapping("max_pool2d")(
@@ -192,9 +194,10 @@ def _max_pool_with_indices(
 def _max_pooled(
     g: Any, x: Symbol, size: Any, stride: Any, pad: Any, dilation: Any, ceil: bool, outputs: int
 ) -> Any:
-    x, single = _batched(g, x, 4)
-    made = g.op(
+    return _of_samples(
+        g,
         "MaxPool",
+        4,
         x,
         outputs=outputs,
         kernel_shape=list(size),
@@ -203,20 +206,18 @@ def _max_pooled(
         dilations=list(dilation),
         ceil_mode=ceil,
     )
-    if not single:
-        return made
-    return g.squeeze(made, 0) if outputs == 1 else tuple(g.squeeze(each, 0) for each in made)
 
 
 @mapping("avg_pool2d")
 def _avg_pool(
     g: Any, x: Symbol, size: Any, stride: Any, pad: Any, ceil: bool, counts_pad: bool, divisor: Any
 ) -> Any:
-    x, single = _batched(g, x, 4)
     if divisor is not None and (ceil or (any(pad) and not counts_pad)):
         raise ValueError(f"avg_pool2d: expected divisor_override without them, got {divisor}")
-    made = g.op(
+    made = _of_samples(
+        g,
         "AveragePool",
+        4,
         x,
         kernel_shape=list(size),
         strides=list(stride or size),
@@ -224,25 +225,21 @@ def _avg_pool(
         ceil_mode=ceil,
         count_include_pad=counts_pad,
     )
-    if divisor is not None:
-        made = made * (math.prod(size) / divisor)
-    return g.squeeze(made, 0) if single else made
+    return made if divisor is None else made * (math.prod(size) / divisor)
 
 
 @mapping("adaptive_avg_pool2d")
 def _adaptive_avg_pool(g: Any, x: Symbol, out: Any) -> Any:
-    x, single = _batched(g, x, 4)
     if list(out) == [1, 1]:
-        made = g.op("GlobalAveragePool", x)
-        return g.squeeze(made, 0) if single else made
-    for axis, count in zip((2, 3), out):
+        return _of_samples(g, "GlobalAveragePool", 4, x)
+    for axis, count in zip((x.rank - 2, x.rank - 1), out):
         size = x.size(axis)
         if isinstance(size, Symbol):
             raise ValueError(f"adaptive_avg_pool2d: expected known sizes, got {x}")
         x = g.call("transpose.int", x, axis, -1)
         x = g.op("MatMul", x, g.constant(_windows(size, count, x.dtype)))
         x = g.call("transpose.int", x, axis, -1)
-    return g.squeeze(x, 0) if single else x
+    return x
 
 
 def _windows(size: int, count: int, dtype: Any) -> Any:

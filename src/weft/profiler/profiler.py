@@ -7,7 +7,6 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterable
-from types import TracebackType
 from typing import Any
 
 from weft.profiler.events import EventList, write_trace
@@ -151,12 +150,7 @@ class profile:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.stop()
 
     def start(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, NamedTuple
 
 from weft.profiler.recorder import active_recorder
@@ -48,12 +47,7 @@ class record_function:
         self._starts.append(time.perf_counter())
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         seconds = time.perf_counter() - self._starts.pop()
         recorder = active_recorder()
         if recorder is not None:

@@ -4,26 +4,17 @@ weft.save(model.state_dict(), "model.pt")
 model.load_state_dict(weft.load("model.pt"))
 """
 
-from weft.serialization import safetensors
-from weft.serialization._load import load
-from weft.serialization._save import save
-from weft.serialization.errors import LoadError
-from weft.serialization.safe_globals import (
-    add_safe_globals,
-    clear_safe_globals,
-    get_safe_globals,
-    safe_globals,
-)
-from weft.serialization.storages import MapLocation as MAP_LOCATION
+from weft._runtime.exports import list_exports as _list_exports
+from weft.serialization import safetensors as safetensors
+from weft.serialization._load import load as load
+from weft.serialization._save import save as save
+from weft.serialization.errors import LoadError as LoadError
+from weft.serialization.safe_globals import add_safe_globals as add_safe_globals
+from weft.serialization.safe_globals import clear_safe_globals as clear_safe_globals
+from weft.serialization.safe_globals import get_safe_globals as get_safe_globals
+from weft.serialization.safe_globals import safe_globals as safe_globals
+from weft.serialization.storages import MapLocation as _MapLocation
 
-__all__ = [
-    "MAP_LOCATION",
-    "LoadError",
-    "add_safe_globals",
-    "clear_safe_globals",
-    "get_safe_globals",
-    "load",
-    "safe_globals",
-    "safetensors",
-    "save",
-]
+MAP_LOCATION = _MapLocation
+
+_list_exports(vars(), "safetensors")

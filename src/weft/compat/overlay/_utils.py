@@ -9,15 +9,6 @@ from typing import Any
 import weft
 from weft import Tensor
 
-__all__ = [
-    "_flatten_dense_tensors",
-    "_get_available_device_type",
-    "_rebuild_parameter",
-    "_rebuild_tensor",
-    "_rebuild_tensor_v2",
-    "_unflatten_dense_tensors",
-]
-
 
 def _get_available_device_type() -> str | None:
     """None: no device beside the CPU is ever there."""

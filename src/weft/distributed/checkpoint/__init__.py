@@ -7,28 +7,21 @@ A folder has a safetensors file of each process that had something to write, and
 index is replaced last: until then the folder holds the checkpoint that it held before.
 """
 
-from weft.distributed.checkpoint.files import FileSystemReader, FileSystemWriter
-from weft.distributed.checkpoint.loading import load
-from weft.distributed.checkpoint.saving import async_save, save
+from weft._runtime.exports import list_exports as _list_exports
+from weft.distributed.checkpoint.files import FileSystemReader as FileSystemReader
+from weft.distributed.checkpoint.files import FileSystemWriter as FileSystemWriter
+from weft.distributed.checkpoint.loading import load as load
+from weft.distributed.checkpoint.saving import async_save as async_save
+from weft.distributed.checkpoint.saving import save as save
+from weft.distributed.checkpoint.state_dict import get_model_state_dict as get_model_state_dict
 from weft.distributed.checkpoint.state_dict import (
-    get_model_state_dict,
-    get_optimizer_state_dict,
-    get_state_dict,
-    set_model_state_dict,
-    set_optimizer_state_dict,
-    set_state_dict,
+    get_optimizer_state_dict as get_optimizer_state_dict,
 )
+from weft.distributed.checkpoint.state_dict import get_state_dict as get_state_dict
+from weft.distributed.checkpoint.state_dict import set_model_state_dict as set_model_state_dict
+from weft.distributed.checkpoint.state_dict import (
+    set_optimizer_state_dict as set_optimizer_state_dict,
+)
+from weft.distributed.checkpoint.state_dict import set_state_dict as set_state_dict
 
-__all__ = [
-    "FileSystemReader",
-    "FileSystemWriter",
-    "async_save",
-    "get_model_state_dict",
-    "get_optimizer_state_dict",
-    "get_state_dict",
-    "load",
-    "save",
-    "set_model_state_dict",
-    "set_optimizer_state_dict",
-    "set_state_dict",
-]
+_list_exports(vars())

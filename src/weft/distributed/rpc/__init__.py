@@ -10,29 +10,19 @@ tensor([2., 2.])
 >>> rpc.shutdown()
 """
 
-from weft.distributed.rpc import functions
-from weft.distributed.rpc._calls import get_worker_info, remote, rpc_async, rpc_sync
-from weft.distributed.rpc._reference import RRef
-from weft.distributed.rpc.api import init_rpc, is_available, shutdown
-from weft.distributed.rpc.options import (
-    BackendType,
-    RpcBackendOptions,
-    TensorPipeRpcBackendOptions,
-    WorkerInfo,
-)
+from weft._runtime.exports import list_exports as _list_exports
+from weft.distributed.rpc import functions as functions
+from weft.distributed.rpc._calls import get_worker_info as get_worker_info
+from weft.distributed.rpc._calls import remote as remote
+from weft.distributed.rpc._calls import rpc_async as rpc_async
+from weft.distributed.rpc._calls import rpc_sync as rpc_sync
+from weft.distributed.rpc._reference import RRef as RRef
+from weft.distributed.rpc.api import init_rpc as init_rpc
+from weft.distributed.rpc.api import is_available as is_available
+from weft.distributed.rpc.api import shutdown as shutdown
+from weft.distributed.rpc.options import BackendType as BackendType
+from weft.distributed.rpc.options import RpcBackendOptions as RpcBackendOptions
+from weft.distributed.rpc.options import TensorPipeRpcBackendOptions as TensorPipeRpcBackendOptions
+from weft.distributed.rpc.options import WorkerInfo as WorkerInfo
 
-__all__ = [
-    "BackendType",
-    "RRef",
-    "RpcBackendOptions",
-    "TensorPipeRpcBackendOptions",
-    "WorkerInfo",
-    "functions",
-    "get_worker_info",
-    "init_rpc",
-    "is_available",
-    "remote",
-    "rpc_async",
-    "rpc_sync",
-    "shutdown",
-]
+_list_exports(vars(), "functions")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -197,10 +198,7 @@ def _mean(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     x = named.pop("self")
     shape, dims = shape_of(x), named.get("dim")
     total = _aten.sum(x, **named) if dims is not None else _aten.sum(x, dtype=named.get("dtype"))
-    count = 1
-    for size in shape if dims in (None, [], ()) else _at(shape, dims):
-        count *= size
-    return _aten.div(total, count)
+    return _aten.div(total, math.prod(shape if dims in (None, [], ()) else _at(shape, dims)))
 
 
 def _at(shape: Sequence[int], dims: Any) -> list[int]:

@@ -89,53 +89,31 @@ def lstm_packed(
                        num_layers, dropout, train, bidirectional)  # fmt: skip
 
 
-def rnn_tanh_padded(
-    input: Tensor, hx: Tensor, params: list[Tensor], has_biases: bool, num_layers: int,
-    dropout: float, train: bool, bidirectional: bool, batch_first: bool,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    return _run_padded("RNN_TANH", input, (hx,), params, has_biases, num_layers, dropout, train,
-                       bidirectional, batch_first)[:2]  # fmt: skip
+def _with_one_state(mode: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The operators of a mode whose cells have no memory, of padded and of packed input."""
+
+    def padded(
+        input: Tensor, hx: Tensor, params: list[Tensor], has_biases: bool, num_layers: int,
+        dropout: float, train: bool, bidirectional: bool, batch_first: bool,
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        return _run_padded(mode, input, (hx,), params, has_biases, num_layers, dropout, train,
+                           bidirectional, batch_first)[:2]  # fmt: skip
+
+    def packed(
+        data: Tensor, batch_sizes: Tensor, hx: Tensor, params: list[Tensor], has_biases: bool,
+        num_layers: int, dropout: float, train: bool, bidirectional: bool,
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        return _run_layers(mode, data, batch_sizes, (hx,), params, has_biases, num_layers,
+                           dropout, train, bidirectional)[:2]  # fmt: skip
+
+    for function in (padded, packed):  # archives find an operator again by the name
+        function.__qualname__ = function.__name__ = f"{mode.lower()}_{function.__name__}"
+    return padded, packed
 
 
-def rnn_tanh_packed(
-    data: Tensor, batch_sizes: Tensor, hx: Tensor, params: list[Tensor], has_biases: bool,
-    num_layers: int, dropout: float, train: bool, bidirectional: bool,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    return _run_layers("RNN_TANH", data, batch_sizes, (hx,), params, has_biases, num_layers,
-                       dropout, train, bidirectional)[:2]  # fmt: skip
-
-
-def rnn_relu_padded(
-    input: Tensor, hx: Tensor, params: list[Tensor], has_biases: bool, num_layers: int,
-    dropout: float, train: bool, bidirectional: bool, batch_first: bool,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    return _run_padded("RNN_RELU", input, (hx,), params, has_biases, num_layers, dropout, train,
-                       bidirectional, batch_first)[:2]  # fmt: skip
-
-
-def rnn_relu_packed(
-    data: Tensor, batch_sizes: Tensor, hx: Tensor, params: list[Tensor], has_biases: bool,
-    num_layers: int, dropout: float, train: bool, bidirectional: bool,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    return _run_layers("RNN_RELU", data, batch_sizes, (hx,), params, has_biases, num_layers,
-                       dropout, train, bidirectional)[:2]  # fmt: skip
-
-
-def gru_padded(
-    input: Tensor, hx: Tensor, params: list[Tensor], has_biases: bool, num_layers: int,
-    dropout: float, train: bool, bidirectional: bool, batch_first: bool,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    return _run_padded("GRU", input, (hx,), params, has_biases, num_layers, dropout, train,
-                       bidirectional, batch_first)[:2]  # fmt: skip
-
-
-def gru_packed(
-    data: Tensor, batch_sizes: Tensor, hx: Tensor, params: list[Tensor], has_biases: bool,
-    num_layers: int, dropout: float, train: bool, bidirectional: bool,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    return _run_layers("GRU", data, batch_sizes, (hx,), params, has_biases, num_layers,
-                       dropout, train, bidirectional)[:2]  # fmt: skip
-
+rnn_tanh_padded, rnn_tanh_packed = _with_one_state("RNN_TANH")
+rnn_relu_padded, rnn_relu_packed = _with_one_state("RNN_RELU")
+gru_padded, gru_packed = _with_one_state("GRU")
 
 # Both kinds of input by one name ------------------------------------------------------------------
 

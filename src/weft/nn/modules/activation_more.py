@@ -288,6 +288,7 @@ class PReLU(Module):
     """
 
     weight: Parameter
+    _repr_names = ("num_parameters",)
 
     def __init__(
         self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None
@@ -300,9 +301,6 @@ class PReLU(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.prelu(input, self.weight)
 
-    def extra_repr(self) -> str:
-        return f"num_parameters={self.num_parameters}"
-
 
 class RReLU(Module):
     """input where positive, otherwise input times a slope drawn from [lower, upper] in training.
@@ -312,6 +310,8 @@ class RReLU(Module):
     >>> weft.nn.RReLU(0.25, 0.75).eval()(weft.tensor([-4.0, 2.0]))
     tensor([-2.,  2.])
     """
+
+    _repr_names = ("lower", "upper")
 
     def __init__(
         self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False
@@ -323,6 +323,3 @@ class RReLU(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
-
-    def extra_repr(self) -> str:
-        return f"lower={self.lower}, upper={self.upper}"

@@ -79,14 +79,8 @@ class MultiheadAttention(Module):
             value = None if shape is None else Parameter(_C.empty(shape, **options))
             self.register_parameter(name, value)
         self.add_zero_attn = add_zero_attn
-        # None, so that programs leave out what it asks about.
-        self._more_keys = True if add_bias_kv or add_zero_attn else None
         self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias, **options)
         self._reset_parameters()
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        self._more_keys = True if self.bias_k is not None or self.add_zero_attn else None
 
     def _reset_parameters(self) -> None:
         """Xavier-uniform projections, zero biases."""
@@ -119,49 +113,12 @@ class MultiheadAttention(Module):
         Boolean masks forbid where they are true; floating ones are added to the scores.
         attn_mask is [t, s] or [n * num_heads, t, s], key_padding_mask [n, s].
         """
-        if self._more_keys is not None:
-            masks = (key_padding_mask, need_weights, attn_mask, average_attn_weights, is_causal)
-            return self._attend_with_more_keys(query, key, value, *masks)
-        if is_causal and attn_mask is None:
-            raise RuntimeError("MultiheadAttention: expected attn_mask with is_causal, got None")
-        single = query.dim() == 2
-        if single:
-            query, key, value = (t.unsqueeze(1) for t in (query, key, value))
-            if key_padding_mask is not None:
-                key_padding_mask = key_padding_mask.unsqueeze(0)
-        elif self.batch_first:
-            query, key, value = (t.transpose(0, 1) for t in (query, key, value))
-        q, k, v = (self._heads(t) for t in self._project(query, key, value))
-        mask = self._mask(q, k, attn_mask, key_padding_mask)
-        chance = self.dropout if self.training else 0.0
-        if need_weights:
-            attended, weights = self._attend(q, k, v, mask, chance)
-            weights = weights.mean(1) if average_attn_weights else weights
-        else:
-            attended, weights = F.scaled_dot_product_attention(q, k, v, mask, chance), None
-        steps, batch = query.shape[:2]
-        joined = attended.permute(2, 0, 1, 3).reshape(steps * batch, self.embed_dim)
-        # Its weights alone, as PyTorch: hooks of the module inside see no call.
-        output = F.linear(joined, self.out_proj.weight, self.out_proj.bias)
-        output = output.reshape(steps, batch, self.embed_dim)
-        if single:
-            return output.squeeze(1), None if weights is None else weights.squeeze(0)
-        return output.transpose(0, 1) if self.batch_first else output, weights
-
-    def _attend_with_more_keys(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        key_padding_mask: Tensor | None,
-        need_weights: bool,
-        attn_mask: Tensor | None,
-        average_attn_weights: bool,
-        is_causal: bool,
-    ) -> tuple[Tensor, Tensor | None]:
         turned = self.batch_first and query.dim() == 3
-        if turned:
+        if turned and query is key and key is value:
+            query = key = value = query.transpose(0, 1)
+        elif turned:
             query, key, value = (t.transpose(0, 1) for t in (query, key, value))
+        # Of out_proj its weights alone, as PyTorch: hooks of the module inside see no call.
         output, weights = F.multi_head_attention_forward(
             query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight,
             self.in_proj_bias, self.bias_k, self.bias_v, self.add_zero_attn, self.dropout,
@@ -171,51 +128,3 @@ class MultiheadAttention(Module):
             average_attn_weights=average_attn_weights, is_causal=is_causal,
         )  # fmt: skip
         return output.transpose(0, 1) if turned else output, weights
-
-    def _project(self, query: Tensor, key: Tensor, value: Tensor) -> list[Tensor]:
-        weights: Any
-        biases: Any = (None, None, None)
-        if self.in_proj_bias is not None:
-            biases = self.in_proj_bias.chunk(3, 0)
-        if self.in_proj_weight is None:
-            weights = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
-        elif query is key and key is value:
-            return list(F.linear(query, self.in_proj_weight, self.in_proj_bias).chunk(3, -1))
-        else:
-            weights = self.in_proj_weight.chunk(3, 0)
-        return [F.linear(t, w, b) for t, w, b in zip((query, key, value), weights, biases)]
-
-    def _heads(self, x: Tensor) -> Tensor:
-        """[t, n, embed_dim] as [n, heads, t, head_dim]."""
-        return x.reshape(x.size(0), x.size(1), self.num_heads, self.head_dim).permute(1, 2, 0, 3)
-
-    def _mask(
-        self, q: Tensor, k: Tensor, attn_mask: Tensor | None, padding: Tensor | None
-    ) -> Tensor | None:
-        """Both masks as one that is added to the scores [n, heads, t, s]."""
-        batch, heads, steps, _ = q.shape
-        mask = None
-        if attn_mask is not None:
-            mask = _additive(attn_mask, q.dtype)
-            if mask.dim() == 3:
-                mask = mask.reshape(batch, heads, steps, k.size(2))
-        if padding is not None:
-            extra = _additive(padding, q.dtype).reshape(batch, 1, 1, k.size(2))
-            mask = extra if mask is None else mask + extra
-        return mask
-
-    @staticmethod
-    def _attend(
-        q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, chance: float
-    ) -> tuple[Tensor, Tensor]:
-        scores = (q * q.size(-1) ** -0.5) @ k.transpose(-2, -1)
-        weights = F.softmax(scores if mask is None else scores + mask, -1)
-        if chance:
-            weights = F.dropout(weights, chance)
-        return weights @ v, weights
-
-
-def _additive(mask: Tensor, dtype: Any) -> Tensor:
-    if mask.dtype != _C.bool:
-        return mask
-    return _C.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(mask, float("-inf"))

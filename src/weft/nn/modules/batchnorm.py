@@ -7,18 +7,14 @@ from typing import Any
 from weft import _C
 from weft._C import Tensor
 from weft.nn import functional as F
-from weft.nn import init
-from weft.nn.modules.module import Module
-from weft.nn.parameter import Parameter
+from weft.nn.modules.normalization import _Affine
 
 
-class _NormBase(Module):
+class _NormBase(_Affine):
     """Weight, bias and running statistics, a number for each channel."""
 
     _version = 2  # since 2, num_batches_tracked is part of the state
     _input_dims: tuple[int, ...] = ()
-    weight: Parameter | None
-    bias: Parameter | None
     running_mean: Tensor | None
     running_var: Tensor | None
     num_batches_tracked: Tensor | None
@@ -42,9 +38,7 @@ class _NormBase(Module):
         self.affine = affine
         self.track_running_stats = track_running_stats
         options = {"device": device, "dtype": dtype}
-        for name, wanted in (("weight", affine), ("bias", affine and bias)):
-            value = Parameter(_C.empty(num_features, **options)) if wanted else None
-            self.register_parameter(name, value)
+        self._make_affine(num_features, affine, affine and bias, **options)
         if track_running_stats:
             self.register_buffer("running_mean", _C.zeros(num_features, **options))
             self.register_buffer("running_var", _C.ones(num_features, **options))
@@ -67,10 +61,7 @@ class _NormBase(Module):
     def reset_parameters(self) -> None:
         """Resets the statistics, and sets weight to 1 and bias to 0."""
         self.reset_running_stats()
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        super().reset_parameters()
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() not in self._input_dims:
@@ -84,29 +75,14 @@ class _NormBase(Module):
         )
 
     def _load_from_state_dict(
-        self,
-        state_dict: Any,
-        prefix: str,
-        local_metadata: dict[str, Any],
-        strict: bool,
-        missing_keys: list[str],
-        unexpected_keys: list[str],
-        error_msgs: list[str],
+        self, state_dict: Any, prefix: str, local_metadata: dict[str, Any], *told: Any
     ) -> None:
         key = prefix + "num_batches_tracked"
         old = (local_metadata.get("version") or 1) < 2
         if old and self.track_running_stats and key not in state_dict:
             count = self.num_batches_tracked
             state_dict[key] = _C.tensor(0, dtype=_C.int64) if count is None else count
-        super()._load_from_state_dict(
-            state_dict,
-            prefix,
-            local_metadata,
-            strict,
-            missing_keys,
-            unexpected_keys,
-            error_msgs,
-        )
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *told)
 
 
 class _BatchNorm(_NormBase):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 from weft import _C
 from weft._C import Tensor
@@ -11,8 +12,6 @@ from weft.nn import functional as F
 from weft.nn import init
 from weft.nn.modules.module import Module
 from weft.nn.parameter import Parameter
-
-_conv2d = F.conv2d
 
 
 def _each(value: Any, dims: int) -> tuple[int, ...]:
@@ -24,6 +23,7 @@ class _ConvNd(Module):
 
     _computed_attributes = ("transposed",)
     _dims: int
+    _function: ClassVar[Callable[..., Tensor]]
     transposed = False
     weight: Parameter
     bias: Parameter | None
@@ -97,6 +97,13 @@ class _ConvNd(Module):
             return input, self.padding
         return F.pad(input, self._reversed_padding_repeated_twice, self.padding_mode), 0
 
+    def forward(self, input: Tensor) -> Tensor:
+        return self._conv_forward(input, self.weight, self.bias)
+
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        x, padding = self._padded(input)
+        return self._function(x, weight, bias, self.stride, padding, self.dilation, self.groups)
+
     def reset_parameters(self) -> None:
         """Draws weight and bias from U(-1/sqrt(fan_in), 1/sqrt(fan_in))."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
@@ -135,14 +142,7 @@ class Conv1d(_ConvNd):
     torch.Size([2, 4, 10])
     """
 
-    _dims = 1
-
-    def forward(self, input: Tensor) -> Tensor:
-        return self._conv_forward(input, self.weight, self.bias)
-
-    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        x, padding = self._padded(input)
-        return F.conv1d(x, weight, bias, self.stride, padding, self.dilation, self.groups)
+    _dims, _function = 1, staticmethod(F.conv1d)
 
 
 class Conv2d(_ConvNd):
@@ -158,14 +158,7 @@ class Conv2d(_ConvNd):
     torch.Size([2, 4, 4, 4])
     """
 
-    _dims = 2
-
-    def forward(self, input: Tensor) -> Tensor:
-        return self._conv_forward(input, self.weight, self.bias)
-
-    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        x, padding = self._padded(input)
-        return _conv2d(x, weight, bias, self.stride, padding, self.dilation, self.groups)
+    _dims, _function = 2, staticmethod(F.conv2d)
 
 
 class Conv3d(_ConvNd):
@@ -177,11 +170,4 @@ class Conv3d(_ConvNd):
     torch.Size([1, 2, 3, 3, 3])
     """
 
-    _dims = 3
-
-    def forward(self, input: Tensor) -> Tensor:
-        return self._conv_forward(input, self.weight, self.bias)
-
-    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        x, padding = self._padded(input)
-        return F.conv3d(x, weight, bias, self.stride, padding, self.dilation, self.groups)
+    _dims, _function = 3, staticmethod(F.conv3d)

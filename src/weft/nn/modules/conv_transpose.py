@@ -63,6 +63,13 @@ class _ConvTranspose(_ConvNd):
                 )
         return extra
 
+    def forward(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:
+        """The result; output_size picks among the sizes that the stride leaves open."""
+        return self._function(
+            input, self.weight, self.bias, self.stride, self.padding,
+            self._extra(input, output_size), self.groups, self.dilation,
+        )  # fmt: skip
+
 
 class ConvTranspose1d(_ConvTranspose):
     """What the gradient of Conv1d does: [n, in_channels, l] grows by the stride.
@@ -73,14 +80,7 @@ class ConvTranspose1d(_ConvTranspose):
     torch.Size([1, 4, 10])
     """
 
-    _dims = 1
-
-    def forward(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:
-        """The result; output_size picks among the sizes that the stride leaves open."""
-        return F.conv_transpose1d(
-            input, self.weight, self.bias, self.stride, self.padding,
-            self._extra(input, output_size), self.groups, self.dilation,
-        )  # fmt: skip
+    _dims, _function = 1, staticmethod(F.conv_transpose1d)
 
 
 class ConvTranspose2d(_ConvTranspose):
@@ -95,14 +95,7 @@ class ConvTranspose2d(_ConvTranspose):
     torch.Size([1, 4, 10, 10])
     """
 
-    _dims = 2
-
-    def forward(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:
-        """The result; output_size picks among the sizes that the stride leaves open."""
-        return F.conv_transpose2d(
-            input, self.weight, self.bias, self.stride, self.padding,
-            self._extra(input, output_size), self.groups, self.dilation,
-        )  # fmt: skip
+    _dims, _function = 2, staticmethod(F.conv_transpose2d)
 
 
 class ConvTranspose3d(_ConvTranspose):
@@ -114,11 +107,4 @@ class ConvTranspose3d(_ConvTranspose):
     torch.Size([1, 4, 4, 4, 4])
     """
 
-    _dims = 3
-
-    def forward(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:
-        """The result; output_size picks among the sizes that the stride leaves open."""
-        return F.conv_transpose3d(
-            input, self.weight, self.bias, self.stride, self.padding,
-            self._extra(input, output_size), self.groups, self.dilation,
-        )  # fmt: skip
+    _dims, _function = 3, staticmethod(F.conv_transpose3d)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import ClassVar
+
 from weft._C import Tensor
 from weft.nn import functional as F
 from weft.nn.modules.module import Module
@@ -10,6 +13,9 @@ from weft.nn.modules.module import Module
 class _DropoutNd(Module):
     """What the layers below have in common."""
 
+    _function: ClassVar[Callable[..., Tensor]]
+    _repr_names = ("p", "inplace")
+
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
         if not 0 <= p <= 1:
@@ -17,8 +23,8 @@ class _DropoutNd(Module):
         self.p = p
         self.inplace = inplace
 
-    def extra_repr(self) -> str:
-        return f"p={self.p}, inplace={self.inplace}"
+    def forward(self, input: Tensor) -> Tensor:
+        return self._function(input, self.p, self.training, self.inplace)
 
 
 class Dropout(_DropoutNd):
@@ -30,8 +36,7 @@ class Dropout(_DropoutNd):
     tensor([1., 1.])
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.dropout(input, self.p, self.training, self.inplace)
+    _function = staticmethod(F.dropout)
 
 
 class Dropout1d(_DropoutNd):
@@ -44,8 +49,7 @@ class Dropout1d(_DropoutNd):
              [0., 0.]]])
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.dropout1d(input, self.p, self.training, self.inplace)
+    _function = staticmethod(F.dropout1d)
 
 
 class Dropout2d(_DropoutNd):
@@ -57,8 +61,7 @@ class Dropout2d(_DropoutNd):
     tensor([[[1., 1.]]])
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.dropout2d(input, self.p, self.training, self.inplace)
+    _function = staticmethod(F.dropout2d)
 
 
 class Dropout3d(_DropoutNd):
@@ -70,8 +73,7 @@ class Dropout3d(_DropoutNd):
     tensor([[[[0., 0.]]]])
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.dropout3d(input, self.p, self.training, self.inplace)
+    _function = staticmethod(F.dropout3d)
 
 
 class AlphaDropout(_DropoutNd):

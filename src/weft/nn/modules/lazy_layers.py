@@ -6,7 +6,6 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
-from weft.autograd.grad_mode import no_grad
 from weft.nn.modules.batchnorm import (
     BatchNorm1d,
     BatchNorm2d,
@@ -31,7 +30,45 @@ from weft.nn.modules.linear import Linear
 from weft.nn.parameter import UninitializedBuffer, UninitializedParameter
 
 
-class LazyLinear(LazyModuleMixin, Linear):
+class _Lazy(LazyModuleMixin):
+    """What lazy layers share: parameters that wait until an input tells the number `_counted`."""
+
+    _counted: str
+    weight: Any
+    bias: Any
+
+    def _count(self, input: Tensor) -> int:
+        """The number, of the first input."""
+        raise NotImplementedError
+
+    def _shapes(self) -> dict[str, Any]:
+        """The shapes of what waits, once there is the number."""
+        raise NotImplementedError
+
+    def _wait_for_input(self, bias: bool, device: Any, dtype: Any) -> None:
+        """Puts uninitialized parameters in the places of those of an empty layer."""
+        self.weight = UninitializedParameter(device=device, dtype=dtype)
+        if bias:
+            self.bias = UninitializedParameter(device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        """As the layer without Lazy; does nothing before there are parameters."""
+        if not self.has_uninitialized_params() and getattr(self, self._counted) != 0:
+            super().reset_parameters()  # type: ignore[misc]
+
+    def initialize_parameters(self, input: Tensor, *args: Any) -> None:
+        """Makes the parameters, and running statistics, for inputs like this one."""
+        waiting = self.has_uninitialized_params()
+        if waiting or getattr(self, self._counted) == 0:  # they may come from a state_dict
+            setattr(self, self._counted, self._count(input))
+        if waiting:
+            for name, shape in self._shapes().items():
+                if getattr(self, name) is not None:
+                    getattr(self, name).materialize(shape)
+            self.reset_parameters()
+
+
+class LazyLinear(_Lazy, Linear):
     """Linear with in_features of the first input's last size.
 
     >>> layer = weft.nn.LazyLinear(4)
@@ -40,67 +77,31 @@ class LazyLinear(LazyModuleMixin, Linear):
     """
 
     cls_to_become = Linear
-    weight: Any
-    bias: Any
+    _counted = "in_features"
 
     def __init__(
         self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
     ) -> None:
         super().__init__(0, 0, False, device, dtype)
-        self.weight = UninitializedParameter(device=device, dtype=dtype)
         self.out_features = out_features
-        if bias:
-            self.bias = UninitializedParameter(device=device, dtype=dtype)
+        self._wait_for_input(bias, device, dtype)
 
-    def reset_parameters(self) -> None:
-        """As Linear; does nothing before there are parameters."""
-        if not self.has_uninitialized_params() and self.in_features != 0:
-            super().reset_parameters()
+    def _count(self, input: Tensor) -> int:
+        return (input if self.has_uninitialized_params() else self.weight).shape[-1]
 
-    def initialize_parameters(self, input: Tensor) -> None:
-        """Makes the parameters for inputs like this one."""
-        if self.has_uninitialized_params():
-            with no_grad():
-                self.in_features = input.shape[-1]
-                self.weight.materialize((self.out_features, self.in_features))
-                if self.bias is not None:
-                    self.bias.materialize((self.out_features,))
-                self.reset_parameters()
-        if self.in_features == 0:  # the parameters came from a state_dict
-            self.in_features = self.weight.shape[-1]
+    def _shapes(self) -> dict[str, Any]:
+        return {"weight": (self.out_features, self.in_features), "bias": (self.out_features,)}
 
 
-class _LazyConvNd(LazyModuleMixin, _ConvNd):
+class _LazyConvNd(_Lazy, _ConvNd):
     """What lazy convolutions share, transposed ones too."""
 
-    weight: Any
-    bias: Any
+    _counted = "in_channels"
 
-    def _wait_for_input(self, out_channels: int, bias: bool, device: Any, dtype: Any) -> None:
-        """Puts uninitialized parameters in the places of those of a layer without channels."""
-        self.weight = UninitializedParameter(device=device, dtype=dtype)
-        self.out_channels = out_channels
-        if bias:
-            self.bias = UninitializedParameter(device=device, dtype=dtype)
+    def _shapes(self) -> dict[str, Any]:
+        return {"weight": self._weight_shape(), "bias": (self.out_channels,)}
 
-    def reset_parameters(self) -> None:
-        """As the layer without Lazy; does nothing before there are parameters."""
-        if not self.has_uninitialized_params() and self.in_channels != 0:
-            super().reset_parameters()
-
-    def initialize_parameters(self, input: Tensor, *args: Any) -> None:
-        """Makes the parameters for inputs like this one."""
-        if self.has_uninitialized_params():
-            self.in_channels = self._channels_of(input)
-            with no_grad():
-                self.weight.materialize(self._weight_shape())
-                if self.bias is not None:
-                    self.bias.materialize((self.out_channels,))
-                self.reset_parameters()
-        if self.in_channels == 0:  # the parameters came from a state_dict
-            self.in_channels = self._channels_of(input)
-
-    def _channels_of(self, input: Tensor) -> int:
+    def _count(self, input: Tensor) -> int:
         name, dims = type(self).__name__, self._dims
         if input.dim() not in (dims + 1, dims + 2):
             raise RuntimeError(
@@ -132,7 +133,8 @@ class _LazyConv(_LazyConvNd):
     ) -> None:
         options = (stride, padding, dilation, groups, False, padding_mode, device, dtype)
         super().__init__(0, 0, kernel_size, *options)
-        self._wait_for_input(out_channels, bias, device, dtype)
+        self.out_channels = out_channels
+        self._wait_for_input(bias, device, dtype)
 
 
 class LazyConv1d(_LazyConv, Conv1d):
@@ -182,7 +184,8 @@ class _LazyConvTranspose(_LazyConvNd, _ConvTranspose):
     ) -> None:
         options = (output_padding, groups, False, dilation, padding_mode, device, dtype)
         super().__init__(0, 0, kernel_size, stride, padding, *options)
-        self._wait_for_input(out_channels, bias, device, dtype)
+        self.out_channels = out_channels
+        self._wait_for_input(bias, device, dtype)
 
 
 class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
@@ -215,11 +218,10 @@ class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
     cls_to_become = ConvTranspose3d
 
 
-class _LazyNorm(LazyModuleMixin, _BatchNorm):
+class _LazyNorm(_Lazy, _BatchNorm):
     """What lazy normalisations share."""
 
-    weight: Any
-    bias: Any
+    _counted = "num_features"
     running_mean: Any
     running_var: Any
 
@@ -237,33 +239,21 @@ class _LazyNorm(LazyModuleMixin, _BatchNorm):
         super().__init__(0, eps, momentum, False, False, device, dtype)
         self.affine = affine
         self.track_running_stats = track_running_stats
-        options = {"device": device, "dtype": dtype}
         if affine:
-            self.weight = UninitializedParameter(**options)
-            if bias:
-                self.bias = UninitializedParameter(**options)
+            self._wait_for_input(bias, device, dtype)
         if track_running_stats:
-            self.running_mean = UninitializedBuffer(**options)
-            self.running_var = UninitializedBuffer(**options)
+            self.running_mean = UninitializedBuffer(device=device, dtype=dtype)
+            self.running_var = UninitializedBuffer(device=device, dtype=dtype)
             self.num_batches_tracked = _C.tensor(0, dtype=_C.int64, device=device)
 
-    def reset_parameters(self) -> None:
-        """As the layer without Lazy; does nothing before there are parameters."""
-        if not self.has_uninitialized_params() and self.num_features != 0:
-            super().reset_parameters()
-
-    def initialize_parameters(self, input: Tensor) -> None:
-        """Makes the parameters and running statistics for inputs like this one."""
+    def _count(self, input: Tensor) -> int:
         self._check_input_dim(input)
-        waiting = self.has_uninitialized_params()
-        if waiting or self.num_features == 0:
-            alone = isinstance(self, _InstanceNorm) and input.dim() == min(self._input_dims)
-            self.num_features = input.shape[0 if alone else 1]
-        if waiting:
-            for each in (self.weight, self.bias, self.running_mean, self.running_var):
-                if each is not None:
-                    each.materialize((self.num_features,))
-            self.reset_parameters()
+        alone = isinstance(self, _InstanceNorm) and input.dim() == min(self._input_dims)
+        return input.shape[0 if alone else 1]
+
+    def _shapes(self) -> dict[str, Any]:
+        named = ("weight", "bias", "running_mean", "running_var")
+        return dict.fromkeys(named, (self.num_features,))
 
 
 class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):

@@ -55,6 +55,8 @@ class Module(Stateful, Hookable):
     [2.0, 6.0]
     """
 
+    _repr_names: tuple[str, ...] = ()
+
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """The computation; each subclass defines its own."""
         raise NotImplementedError(
@@ -209,8 +211,8 @@ class Module(Stateful, Hookable):
         return self.__class__.__name__
 
     def extra_repr(self) -> str:
-        """What stands between the brackets of repr; subclasses override it."""
-        return ""
+        """What stands between the brackets of repr; subclasses override it or name attributes."""
+        return ", ".join(f"{name}={getattr(self, name)!r}" for name in self._repr_names)
 
     def __repr__(self) -> str:
         extra = self.extra_repr()

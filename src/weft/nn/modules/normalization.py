@@ -13,7 +13,26 @@ from weft.nn.modules.module import Module
 from weft.nn.parameter import Parameter
 
 
-class LayerNorm(Module):
+class _Affine(Module):
+    """A normalisation that may learn a scale and a shift: weight and bias, or None."""
+
+    weight: Parameter | None
+    bias: Parameter | None
+
+    def _make_affine(self, shape: Any, weight: bool, bias: bool, **options: Any) -> None:
+        for name, wanted in (("weight", weight), ("bias", bias)):
+            value = Parameter(_C.empty(shape, **options)) if wanted else None
+            self.register_parameter(name, value)
+
+    def reset_parameters(self) -> None:
+        """Sets weight to 1 and bias to 0."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+
+class LayerNorm(_Affine):
     """Normalises over the last dimensions, whose sizes are normalized_shape.
 
     Shapes, dtypes and errors are those of weft.nn.functional.layer_norm.
@@ -21,9 +40,6 @@ class LayerNorm(Module):
     >>> weft.nn.LayerNorm(2)(weft.tensor([1.0, 3.0])).detach()
     tensor([-1.0000,  1.0000])
     """
-
-    weight: Parameter | None
-    bias: Parameter | None
 
     def __init__(
         self,
@@ -40,20 +56,9 @@ class LayerNorm(Module):
         self.normalized_shape = tuple(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        options = {"device": device, "dtype": dtype}
-        for name, wanted in (("weight", True), ("bias", bias)):
-            if elementwise_affine and wanted:
-                setattr(self, name, Parameter(_C.empty(self.normalized_shape, **options)))
-            else:
-                self.register_parameter(name, None)
+        affine = (elementwise_affine, elementwise_affine and bias)
+        self._make_affine(self.normalized_shape, *affine, device=device, dtype=dtype)
         self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Sets weight to 1 and bias to 0."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)

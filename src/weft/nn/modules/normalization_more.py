@@ -10,10 +10,11 @@ from weft._C import Tensor
 from weft.nn import functional as F
 from weft.nn import init
 from weft.nn.modules.module import Module
+from weft.nn.modules.normalization import _Affine
 from weft.nn.parameter import Parameter
 
 
-class GroupNorm(Module):
+class GroupNorm(_Affine):
     """Normalises each of num_groups groups of the channels of [n, c, *].
 
     affine: learns a scale and a shift a channel. Raises ValueError for a number of groups that does
@@ -22,9 +23,6 @@ class GroupNorm(Module):
     >>> weft.nn.GroupNorm(1, 2)(weft.tensor([[1.0, 3.0]])).detach()
     tensor([[-1.0000,  1.0000]])
     """
-
-    weight: Parameter | None
-    bias: Parameter | None
 
     def __init__(
         self,
@@ -47,17 +45,8 @@ class GroupNorm(Module):
         self.num_channels = num_channels
         self.eps = eps
         self.affine = affine
-        for name, wanted in (("weight", affine), ("bias", affine and bias)):
-            empty = _C.empty(num_channels, device=device, dtype=dtype) if wanted else None
-            self.register_parameter(name, None if empty is None else Parameter(empty))
+        self._make_affine(num_channels, affine, affine and bias, device=device, dtype=dtype)
         self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Sets weight to 1 and bias to 0."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)

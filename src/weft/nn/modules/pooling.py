@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 from weft._C import Tensor
 from weft.nn import functional as F
@@ -11,6 +12,9 @@ from weft.nn.modules.module import Module
 
 class _MaxPoolNd(Module):
     """What layers with the maximum of each window have in common."""
+
+    _function: ClassVar[Callable[..., Any]]
+    _repr_names = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
 
     def __init__(
         self,
@@ -29,11 +33,11 @@ class _MaxPoolNd(Module):
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
 
-    def extra_repr(self) -> str:
-        return (
-            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
-            f"dilation={self.dilation}, ceil_mode={self.ceil_mode}"
-        )
+    def forward(self, input: Tensor) -> Any:
+        return self._function(
+            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode,
+            self.return_indices,
+        )  # fmt: skip
 
 
 class MaxPool2d(_MaxPoolNd):
@@ -46,20 +50,14 @@ class MaxPool2d(_MaxPoolNd):
              [13, 15]]])
     """
 
-    def forward(self, input: Tensor) -> Any:
-        return F.max_pool2d(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.dilation,
-            self.ceil_mode,
-            self.return_indices,
-        )
+    _function = staticmethod(F.max_pool2d)
 
 
 class _AvgPoolNd(Module):
     """What layers with the mean of each window have in common."""
+
+    _function: ClassVar[Callable[..., Tensor]]
+    _repr_names = ("kernel_size", "stride", "padding")
 
     def __init__(
         self,
@@ -78,8 +76,11 @@ class _AvgPoolNd(Module):
         self.count_include_pad = count_include_pad
         self.divisor_override = divisor_override
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+    def forward(self, input: Tensor) -> Tensor:
+        return self._function(
+            input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
+            self.count_include_pad, self.divisor_override,
+        )  # fmt: skip
 
 
 class AvgPool2d(_AvgPoolNd):
@@ -92,19 +93,24 @@ class AvgPool2d(_AvgPoolNd):
              [10.5000, 12.5000]]])
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.avg_pool2d(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.ceil_mode,
-            self.count_include_pad,
-            self.divisor_override,
-        )
+    _function = staticmethod(F.avg_pool2d)
 
 
-class AdaptiveAvgPool2d(Module):
+class _AdaptiveAvgPool(Module):
+    """Holds the size of the result."""
+
+    _function: ClassVar[Callable[..., Any]]
+    _repr_names = ("output_size",)
+
+    def __init__(self, output_size: Any) -> None:
+        super().__init__()
+        self.output_size = output_size
+
+    def forward(self, input: Tensor) -> Any:
+        return self._function(input, self.output_size)
+
+
+class AdaptiveAvgPool2d(_AdaptiveAvgPool):
     """Averages [n, c, h, w] to [n, c, *output_size]; None keeps a size.
 
     Shapes, dtypes and errors are those of weft.nn.functional.adaptive_avg_pool2d.
@@ -113,12 +119,4 @@ class AdaptiveAvgPool2d(Module):
     tensor([[[6.5000, 8.5000]]])
     """
 
-    def __init__(self, output_size: Any) -> None:
-        super().__init__()
-        self.output_size = output_size
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.adaptive_avg_pool2d(input, self.output_size)
-
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
+    _function = staticmethod(F.adaptive_avg_pool2d)

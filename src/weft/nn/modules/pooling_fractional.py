@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 from weft._C import Tensor
 from weft.nn import functional as F
@@ -13,6 +14,7 @@ class _FractionalMaxPoolNd(Module):
     """What both have in common."""
 
     _spatial: int
+    _function: ClassVar[Callable[..., Any]]
 
     def __init__(
         self,
@@ -41,6 +43,12 @@ class _FractionalMaxPoolNd(Module):
     def _each(self, value: Any) -> tuple[Any, ...]:
         return tuple(value) if isinstance(value, (tuple, list)) else (value,) * self._spatial
 
+    def forward(self, input: Tensor) -> Any:
+        return self._function(
+            input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices,
+            self._random_samples,
+        )  # fmt: skip
+
 
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
     """Maxima of [n, c, h, w] over windows at drawn places (Graham, 2015).
@@ -52,13 +60,7 @@ class FractionalMaxPool2d(_FractionalMaxPoolNd):
     tensor([[[15.]]])
     """
 
-    _spatial = 2
-
-    def forward(self, input: Tensor) -> Any:
-        return F.fractional_max_pool2d(
-            input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices,
-            self._random_samples,
-        )  # fmt: skip
+    _spatial, _function = 2, staticmethod(F.fractional_max_pool2d)
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
@@ -71,10 +73,4 @@ class FractionalMaxPool3d(_FractionalMaxPoolNd):
     tensor([[[[7.]]]])
     """
 
-    _spatial = 3
-
-    def forward(self, input: Tensor) -> Any:
-        return F.fractional_max_pool3d(
-            input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices,
-            self._random_samples,
-        )  # fmt: skip
+    _spatial, _function = 3, staticmethod(F.fractional_max_pool3d)

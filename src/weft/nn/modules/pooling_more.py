@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 from weft._C import Tensor
 from weft.nn import functional as F
 from weft.nn.modules.module import Module
-from weft.nn.modules.pooling import _AvgPoolNd, _MaxPoolNd
+from weft.nn.modules.pooling import _AdaptiveAvgPool, _AvgPoolNd, _MaxPoolNd
 
 
 class MaxPool1d(_MaxPoolNd):
@@ -19,11 +20,7 @@ class MaxPool1d(_MaxPoolNd):
     tensor([[3, 2]])
     """
 
-    def forward(self, input: Tensor) -> Any:
-        return F.max_pool1d(
-            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode,
-            self.return_indices,
-        )  # fmt: skip
+    _function = staticmethod(F.max_pool1d)
 
 
 class MaxPool3d(_MaxPoolNd):
@@ -35,11 +32,7 @@ class MaxPool3d(_MaxPoolNd):
     tensor([[[[7.]]]])
     """
 
-    def forward(self, input: Tensor) -> Any:
-        return F.max_pool3d(
-            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode,
-            self.return_indices,
-        )  # fmt: skip
+    _function = staticmethod(F.max_pool3d)
 
 
 class AvgPool1d(Module):
@@ -50,6 +43,8 @@ class AvgPool1d(Module):
     >>> weft.nn.AvgPool1d(2)(weft.tensor([[1.0, 3.0, 2.0, 0.0]]))
     tensor([[2., 1.]])
     """
+
+    _repr_names = ("kernel_size", "stride", "padding")
 
     def __init__(
         self,
@@ -73,9 +68,6 @@ class AvgPool1d(Module):
             self.count_include_pad,
         )  # fmt: skip
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
-
 
 class AvgPool3d(_AvgPoolNd):
     """The mean of each window of [n, c, d, h, w]; the stride is the window unless given.
@@ -86,15 +78,14 @@ class AvgPool3d(_AvgPoolNd):
     tensor([[[[3.5000]]]])
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.avg_pool3d(
-            input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
-            self.count_include_pad, self.divisor_override,
-        )  # fmt: skip
+    _function = staticmethod(F.avg_pool3d)
 
 
 class _LPPool(Module):
     """Holds the order of the norm and the windows."""
+
+    _function: ClassVar[Callable[..., Tensor]]
+    _repr_names = ("norm_type", "kernel_size", "stride", "ceil_mode")
 
     def __init__(
         self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
@@ -105,10 +96,9 @@ class _LPPool(Module):
         self.stride = stride
         self.ceil_mode = ceil_mode
 
-    def extra_repr(self) -> str:
-        return (
-            f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
-            f"ceil_mode={self.ceil_mode}"
+    def forward(self, input: Tensor) -> Tensor:
+        return self._function(
+            input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode
         )
 
 
@@ -121,10 +111,7 @@ class LPPool1d(_LPPool):
     tensor([[5.]])
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.lp_pool1d(
-            input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode
-        )
+    _function = staticmethod(F.lp_pool1d)
 
 
 class LPPool2d(_LPPool):
@@ -136,10 +123,7 @@ class LPPool2d(_LPPool):
     tensor([[[5.]]])
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.lp_pool2d(
-            input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode
-        )
+    _function = staticmethod(F.lp_pool2d)
 
 
 class LPPool3d(_LPPool):
@@ -151,21 +135,7 @@ class LPPool3d(_LPPool):
     tensor([[[[2.]]]])
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.lp_pool3d(
-            input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode
-        )
-
-
-class _AdaptiveAvgPool(Module):
-    """Holds the size of the result."""
-
-    def __init__(self, output_size: Any) -> None:
-        super().__init__()
-        self.output_size = output_size
-
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
+    _function = staticmethod(F.lp_pool3d)
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPool):
@@ -177,8 +147,7 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPool):
     tensor([[2., 1.]])
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.adaptive_avg_pool1d(input, self.output_size)
+    _function = staticmethod(F.adaptive_avg_pool1d)
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPool):
@@ -190,8 +159,7 @@ class AdaptiveAvgPool3d(_AdaptiveAvgPool):
     torch.Size([1, 2, 1, 4])
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.adaptive_avg_pool3d(input, self.output_size)
+    _function = staticmethod(F.adaptive_avg_pool3d)
 
 
 class _AdaptiveMaxPool(_AdaptiveAvgPool):
@@ -200,6 +168,9 @@ class _AdaptiveMaxPool(_AdaptiveAvgPool):
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
         super().__init__(output_size)
         self.return_indices = return_indices
+
+    def forward(self, input: Tensor) -> Any:
+        return self._function(input, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPool):
@@ -211,8 +182,7 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPool):
     tensor([[3, 2]])
     """
 
-    def forward(self, input: Tensor) -> Any:
-        return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
+    _function = staticmethod(F.adaptive_max_pool1d)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPool):
@@ -225,8 +195,7 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPool):
              [7]]])
     """
 
-    def forward(self, input: Tensor) -> Any:
-        return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
+    _function = staticmethod(F.adaptive_max_pool2d)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPool):
@@ -238,14 +207,15 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPool):
     tensor([[[[7]]]])
     """
 
-    def forward(self, input: Tensor) -> Any:
-        return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
+    _function = staticmethod(F.adaptive_max_pool3d)
 
 
 class _MaxUnpool(Module):
     """Holds the windows that were pooled over."""
 
     _dims: int
+    _function: ClassVar[Callable[..., Tensor]]
+    _repr_names = ("kernel_size", "stride", "padding")
 
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
         super().__init__()
@@ -256,14 +226,12 @@ class _MaxUnpool(Module):
         self.stride = each[0] if stride is None else each[1]
         self.padding = each[2]
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
-
     def forward(
         self, input: Tensor, indices: Tensor, output_size: list[int] | None = None
     ) -> Tensor:
-        unpool = getattr(F, f"max_unpool{self._dims}d")
-        return unpool(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+        return self._function(
+            input, indices, self.kernel_size, self.stride, self.padding, output_size
+        )
 
 
 class MaxUnpool1d(_MaxUnpool):
@@ -275,7 +243,7 @@ class MaxUnpool1d(_MaxUnpool):
     tensor([[0, 3, 2, 0]])
     """
 
-    _dims = 1
+    _dims, _function = 1, staticmethod(F.max_unpool1d)
 
 
 class MaxUnpool2d(_MaxUnpool):
@@ -288,7 +256,7 @@ class MaxUnpool2d(_MaxUnpool):
              [0., 7.]]])
     """
 
-    _dims = 2
+    _dims, _function = 2, staticmethod(F.max_unpool2d)
 
 
 class MaxUnpool3d(_MaxUnpool):
@@ -301,4 +269,4 @@ class MaxUnpool3d(_MaxUnpool):
               [0., 1.]]]])
     """
 
-    _dims = 3
+    _dims, _function = 3, staticmethod(F.max_unpool3d)

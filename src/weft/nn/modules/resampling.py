@@ -92,15 +92,14 @@ class PixelShuffle(Module):
               [2, 3]]]])
     """
 
+    _repr_names = ("upscale_factor",)
+
     def __init__(self, upscale_factor: int) -> None:
         super().__init__()
         self.upscale_factor = upscale_factor
 
     def forward(self, input: Tensor) -> Tensor:
         return F.pixel_shuffle(input, self.upscale_factor)
-
-    def extra_repr(self) -> str:
-        return f"upscale_factor={self.upscale_factor}"
 
 
 class PixelUnshuffle(Module):
@@ -112,15 +111,14 @@ class PixelUnshuffle(Module):
     tensor([0, 1, 2, 3])
     """
 
+    _repr_names = ("downscale_factor",)
+
     def __init__(self, downscale_factor: int) -> None:
         super().__init__()
         self.downscale_factor = downscale_factor
 
     def forward(self, input: Tensor) -> Tensor:
         return F.pixel_unshuffle(input, self.downscale_factor)
-
-    def extra_repr(self) -> str:
-        return f"downscale_factor={self.downscale_factor}"
 
 
 class ChannelShuffle(Module):
@@ -132,15 +130,14 @@ class ChannelShuffle(Module):
     tensor([0, 2, 1, 3])
     """
 
+    _repr_names = ("groups",)
+
     def __init__(self, groups: int) -> None:
         super().__init__()
         self.groups = groups
 
     def forward(self, input: Tensor) -> Tensor:
         return F.channel_shuffle(input, self.groups)
-
-    def extra_repr(self) -> str:
-        return f"groups={self.groups}"
 
 
 class Unfold(Module):
@@ -152,6 +149,8 @@ class Unfold(Module):
     tensor([[0., 2.],
             [1., 3.]])
     """
+
+    _repr_names = ("kernel_size", "dilation", "padding", "stride")
 
     def __init__(
         self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
@@ -165,12 +164,6 @@ class Unfold(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
-    def extra_repr(self) -> str:
-        return (
-            f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, "
-            f"stride={self.stride}"
-        )
-
 
 class Fold(Module):
     """Columns [n, c * kernel, windows] added up where Unfold took them from.
@@ -181,6 +174,8 @@ class Fold(Module):
     tensor([[[0., 1.],
              [2., 3.]]])
     """
+
+    _repr_names = ("output_size", "kernel_size", "dilation", "padding", "stride")
 
     def __init__(
         self,
@@ -200,10 +195,4 @@ class Fold(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.fold(
             input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride
-        )
-
-    def extra_repr(self) -> str:
-        return (
-            f"output_size={self.output_size}, kernel_size={self.kernel_size}, "
-            f"dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
         )

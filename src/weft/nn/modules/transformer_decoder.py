@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from typing import Any
 
 from weft import _C
 from weft._C import Tensor
 from weft.nn import init
-from weft.nn.modules.attention import MultiheadAttention
 from weft.nn.modules.container import ModuleList
-from weft.nn.modules.dropout import Dropout
-from weft.nn.modules.linear import Linear
 from weft.nn.modules.module import Module
 from weft.nn.modules.normalization import LayerNorm
 from weft.nn.modules.transformer import (
-    _ACTIVATIONS,
+    Activation,
     TransformerEncoder,
     TransformerEncoderLayer,
+    _TransformerLayer,
 )
 
-Activation = str | Callable[[Tensor], Tensor]
 
-
-class TransformerDecoderLayer(Module):
+class TransformerDecoderLayer(_TransformerLayer):
     """Self-attention, attention to the encoder's output, and a feed-forward network.
 
     Each has dropout, shortcut and LayerNorm; norm_first normalises before each part.
@@ -34,42 +29,7 @@ class TransformerDecoderLayer(Module):
     torch.Size([3, 1, 4])
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Activation = "relu",
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__()
-        options = {"device": device, "dtype": dtype}
-        attention = (d_model, nhead, dropout, bias)
-        self.self_attn = MultiheadAttention(*attention, batch_first=batch_first, **options)
-        self.multihead_attn = MultiheadAttention(*attention, batch_first=batch_first, **options)
-        self.linear1 = Linear(d_model, dim_feedforward, bias, **options)
-        self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias, **options)
-        self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias, **options)
-        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, **options)
-        self.norm3 = LayerNorm(d_model, layer_norm_eps, bias=bias, **options)
-        self.dropout1 = Dropout(dropout)
-        self.dropout2 = Dropout(dropout)
-        self.dropout3 = Dropout(dropout)
-        function = _ACTIVATIONS.get(activation) if isinstance(activation, str) else activation
-        if function is None:
-            raise RuntimeError(
-                "TransformerDecoderLayer: expected activation 'relu', 'gelu' or a function, "
-                f"got {activation!r}"
-            )
-        self.activation = function
+    _attentions = ("self_attn", "multihead_attn")
 
     def forward(
         self,
@@ -93,14 +53,6 @@ class TransformerDecoderLayer(Module):
         x = self.norm2(x + self._attention(x, memory, *other))
         return self.norm3(x + self._feed_forward(x))
 
-    def _own_attention(
-        self, x: Tensor, mask: Tensor | None, padding: Tensor | None, causal: bool
-    ) -> Tensor:
-        attended, _ = self.self_attn(
-            x, x, x, padding, need_weights=False, attn_mask=mask, is_causal=causal
-        )
-        return self.dropout1(attended)
-
     def _attention(
         self, x: Tensor, memory: Tensor, mask: Tensor | None, padding: Tensor | None, causal: bool
     ) -> Tensor:
@@ -110,7 +62,7 @@ class TransformerDecoderLayer(Module):
         return self.dropout2(attended)
 
     def _feed_forward(self, x: Tensor) -> Tensor:
-        return self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+        return self.dropout3(self._inner(x))
 
 
 class TransformerDecoder(Module):

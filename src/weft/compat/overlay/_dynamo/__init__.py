@@ -4,31 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.compat.overlay._dynamo import config
-from weft.compiler import (
-    allow_in_graph,
-    assume_constant_result,
-    disable,
-    is_compiling,
-    list_backends,
-    reset,
-)
-from weft.compiler.optimized_module import OptimizedModule
-
-__all__ = [
-    "OptimizedModule",
-    "allow_in_graph",
-    "assume_constant_result",
-    "config",
-    "disable",
-    "graph_break",
-    "is_compiling",
-    "list_backends",
-    "mark_dynamic",
-    "mark_static",
-    "maybe_mark_dynamic",
-    "reset",
-]
+from weft.compat.overlay._dynamo import config as config
+from weft.compiler import allow_in_graph as allow_in_graph
+from weft.compiler import assume_constant_result as assume_constant_result
+from weft.compiler import disable as disable
+from weft.compiler import is_compiling as is_compiling
+from weft.compiler import list_backends as list_backends
+from weft.compiler import reset as reset
+from weft.compiler.optimized_module import OptimizedModule as OptimizedModule
 
 
 def graph_break(msg: str = "") -> None:

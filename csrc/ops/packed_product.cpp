@@ -1,0 +1,149 @@
+#include "ops/packed_product.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "core/thread_pool.h"
+#include "ops/packed_words.h"
+#include "ops/scratch.h"
+#include "ops/tiled_gemm.h"
+
+namespace weft::blas {
+namespace {
+
+constexpr int64_t kPair = 2 * kStrip;
+constexpr int64_t kRows = 192;  // of a block: stays in the second-level cache
+
+// Rows p of [first, first + depth) of so many columns, in strips that are `depth` rows each.
+void pack(const Matrix<const float>& b, int64_t depth, int64_t columns, float* to) {
+  for (int64_t j = 0; j < columns; j += kStrip, to += depth * kStrip) {
+    const int64_t count = std::min(kStrip, columns - j);
+    pack_rows<float>({b.data + j * b.column, b.row, b.column}, depth, count, to, kStrip);
+    for (int64_t p = 0; p < depth && count < kStrip; ++p) {
+      std::fill(to + p * kStrip + count, to + (p + 1) * kStrip, 0.0f);
+    }
+  }
+}
+
+struct Rows {
+  const float* data;
+  int64_t row;
+};
+
+// Memory of a thread: what it packs.
+class Room {
+ public:
+  // Rows so far apart that they would share few places of the nearest cache are copied.
+  Room(bool packs, const Matrix<const float>& a)
+      : copies_(a.column != 1 || a.row % 1024 == 0),
+        strips_(packs ? kBlockDepth * kPair : 0),
+        rows_(copies_ ? kRows * kLine : 0) {}
+  Rows rows(const Matrix<const float>& a, int64_t count, int64_t depth) {
+    if (!copies_) return {a.data, a.row};
+    pack_rows<float>(a, count, depth, rows_.data(), kLine);
+    return {rows_.data(), kLine};
+  }
+  const float* pack(const Matrix<const float>& b, int64_t depth, int64_t columns) {
+    blas::pack(b, depth, columns, strips_.data());
+    return strips_.data();
+  }
+
+ private:
+  static constexpr int64_t kLine = kBlockDepth + kStrip;
+  const bool copies_;
+  Scratch<float> strips_, rows_;
+};
+
+// So much of the depth of so many columns.
+void add_part(const PackedProduct& t, const Rows& from, int64_t first, int64_t count,
+              int64_t column, int64_t columns, int64_t begin, int64_t depth, Room& room) {
+  const int64_t step = t.strips ? columns : kPair;  // of what is multiplied at once
+  for (int64_t j = column; j < column + columns; j += step) {
+    const int64_t width = std::min(step, column + columns - j), at = first * t.n + j;
+    const float* const to =
+        t.strips ? t.strips + j * t.k + begin * kStrip
+                 : room.pack({t.b.data + begin * t.b.row + j * t.b.column, t.b.row, t.b.column},
+                             depth, width);
+    const Sink last = begin + depth == t.k ? t.sink.at(at, j) : Sink{};
+    gemm_strips(count, width, depth, from.data, from.row, to, (t.strips ? t.k : depth) * kStrip,
+                t.add || begin > 0, t.out + at, t.n, last, t.of);
+  }
+}
+
+// Some rows and columns of the result: in parts of columns, which stay in the second-level cache
+// until they are finished.
+void run_piece(const PackedProduct& t, const Split::Piece& piece, Room& room) {
+  const auto [group, first, count, column, columns] = piece;
+  constexpr int64_t kPart = 16 * kPair;
+  const int64_t blocks = (t.k + kBlockDepth - 1) / kBlockDepth;
+  for (int64_t j = column; j < column + columns; j += kPart) {
+    const int64_t width = std::min(kPart, column + columns - j);
+    for (int64_t block = 0; block < blocks; ++block) {
+      const int64_t begin = t.k * block / blocks, depth = t.k * (block + 1) / blocks - begin;
+      const Rows from = room.rows(
+          {t.a.data + first * t.a.row + begin * t.a.column, t.a.row, t.a.column}, count, depth);
+      add_part(t, from, first, count, j, width, begin, depth, room);
+    }
+  }
+}
+
+}  // namespace
+
+void PackedProduct::run() const {
+  const Split s = split_work(m, kRows, n, 1, k);
+  parallel_for(s.pieces(), s.grain, [&](int64_t begin, int64_t end) {
+    Room room(!strips, a);
+    for (int64_t i = begin; i < end; ++i) {
+      const Split::Piece piece = s[i];
+      if (piece.count > 0) run_piece(*this, piece, room);
+    }
+  });
+}
+
+void pack_matrix(const Matrix<const float>& b, int64_t k, int64_t n, float* to) {
+  parallel_for(strips_of(n) / 2, 1 + 16384 / (k * kPair), [&](int64_t begin, int64_t end) {
+    for (int64_t j = begin * kPair; j < end * kPair; j += kPair) {
+      const int64_t columns = std::min(kPair, n - j);
+      pack({b.data + j * b.column, b.row, b.column}, k, columns, to + j * k);
+      if (columns <= kStrip) std::fill_n(to + (j + kStrip) * k, k * kStrip, 0.0f);
+    }
+  });
+}
+
+namespace {
+
+template <class T>
+void word_gemm(int64_t m, int64_t n, int64_t k, const WordMatrix<T>& a, const WordMatrix<T>& b,
+               const Sink& sink, bool add, Elements of, float* c) {
+  const int64_t words = (k + WordMatrix<T>::kEach - 1) / WordMatrix<T>::kEach;
+  Scratch<float> strips(packed_size(words, n));
+  pack_matrix(b.words().transposed(), words, n, strips.data());
+  PackedProduct{m, n, words, a.words(), b.words().transposed(), strips.data(), sink, add, of, c}
+      .run();
+}
+
+}  // namespace
+
+void bfloat16_gemm(int64_t m, int64_t n, int64_t k, const Matrix<const uint16_t>& a,
+                   const Matrix<const uint16_t>& b, bool add, float* c) {
+  const WordMatrix<uint16_t> left(a, m, k), right(b.transposed(), n, k);
+  word_gemm(m, n, k, left, right, {}, add, Elements::BFloat16Pairs, c);
+}
+
+// The processor multiplies unsigned by signed numbers: 128 is added to those of a, and what that
+// adds to a column is taken off again.
+void int8_gemm(int64_t m, int64_t n, int64_t k, const Matrix<const uint8_t>& a,
+               const Matrix<const uint8_t>& b, int32_t* c) {
+  constexpr uint32_t kSigns = 0x80808080;
+  const WordMatrix<uint8_t> left(a, m, k, kSigns), right(b.transposed(), n, k);
+  std::vector<int32_t> bias(static_cast<size_t>(n));
+  for (int64_t p = 0; p < k; ++p) {
+    for (int64_t j = 0; j < n; ++j) {
+      bias[static_cast<size_t>(j)] -= 128 * static_cast<int8_t>(b.data[p * b.row + j * b.column]);
+    }
+  }
+  word_gemm(m, n, k, left, right, {reinterpret_cast<const float*>(bias.data())}, false,
+            Elements::Int8Quads, reinterpret_cast<float*>(c));
+}
+
+}  // namespace weft::blas
