@@ -163,7 +163,10 @@ class Registry:
                 self._non_persistent_buffers_set.add(name)
 
     def __getattr__(self, name: str) -> Any:
-        # Only reached when the ordinary look-up has failed; wrappers call it through super().
+        # Reached when the ordinary look-up has failed; wrappers call it through super(), and
+        # programs by its name, as a way to the members alone.
+        if name in self.__dict__.get("_kinds", ()):
+            return self.__dict__[name]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __delattr__(self, name: str) -> None:
