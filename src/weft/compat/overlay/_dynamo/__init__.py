@@ -26,6 +26,7 @@ __all__ = [
     "list_backends",
     "mark_dynamic",
     "mark_static",
+    "mark_static_address",
     "maybe_mark_dynamic",
     "reset",
 ]
@@ -41,6 +42,10 @@ def mark_dynamic(t: Any, index: Any, **options: Any) -> None:
 
 def mark_static(t: Any, index: Any = None, **options: Any) -> None:
     """Nothing: programs take every shape."""
+
+
+def mark_static_address(t: Any, guard: bool = False) -> None:
+    """Nothing: programs read their tensors where they are."""
 
 
 maybe_mark_dynamic = mark_dynamic
