@@ -453,3 +453,44 @@ def test_getattr_by_its_name_finds_members_only(lib: Any) -> None:
     for name in ("plain", "absent"):
         with pytest.raises(AttributeError, match=f"'Parts' object has no attribute '{name}'"):
             parts.__getattr__(name)
+
+
+@both
+def test_a_getattr_of_a_program_is_asked_for_members(lib: Any) -> None:
+    """It may note who reads a parameter, or give another value; properties come before it."""
+    read = []
+
+    class Noting(lib.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = lib.nn.Parameter(lib.ones(2))
+            self.inner = lib.nn.Linear(2, 1)
+            self.register_buffer("count", lib.zeros(1))
+            self.plain = 3
+
+        def __getattr__(self, name: str) -> Any:
+            read.append(name)
+            try:
+                return super().__getattr__(name)
+            except AttributeError:
+                if name == "inner" or "inner" not in self._modules:
+                    raise
+                return getattr(self.inner, name)
+
+        @property
+        def twice(self) -> Any:
+            return 2 * self.weight
+
+    class Derived(Noting):
+        def forward(self, x: Any) -> Any:
+            return self.inner(x * self.weight) + self.count + self.plain
+
+    module = Derived()
+    read.clear()
+    module(lib.ones(1, 2)).sum().backward()
+    assert read == ["inner", "weight", "count"] and module.weight.grad is not None
+    read.clear()
+    assert module.twice.tolist() == [2, 2] and module.bias is module.inner.bias
+    assert read == ["weight", "bias", "inner", "inner"]
+    assert not hasattr(module, "absent")
+    assert list(module.state_dict()) == ["weight", "count", "inner.weight", "inner.bias"]

@@ -24,7 +24,7 @@ from weft.distributions.transforms import (
     StickBreakingTransform,
     Transform,
 )
-from weft.distributions.utils import broadcast_all, _sum_rightmost
+from weft.distributions.utils import _sum_rightmost, broadcast_all
 
 EULER = 0.57721566490153286060
 

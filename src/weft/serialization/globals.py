@@ -104,18 +104,19 @@ def find_own_global(module: str, name: str) -> Any:
     """As find_global; layers of the library are allowed too, and values of NumPy and of Python's
     standard library."""
     module = {"__builtin__": "builtins"}.get(module, module)
-    values = {"numpy": "numpy_values", **_STANDARD}.get(module.partition(".")[0])
-    if values is not None and allowed(module, name) is None:
-        found = lazy.value(f"weft.serialization.{values}", "find")(module, name)
-        return find_global(module, name) if found is None else found
+    found = None
+    if allowed(module, name) is None and module.startswith("numpy"):
+        found = lazy.value("weft.serialization.numpy_values", "find")(module, name)
+    elif allowed(module, name) is None and module in _STANDARD:
+        found = lazy.value("weft.serialization.plain_values", "find")(module, name)
+    if found is not None:
+        return found
     value = None if allowed(module, name) is not None else own(module, name)
     return find_global(module, name) if value is None else Own(f"{module}.{name}", value)
 
 
-_STANDARD = dict.fromkeys(
-    "argparse builtins collections datetime decimal fractions pathlib types uuid".split(),
-    "plain_values",
-)
+_STANDARD = ("argparse", "builtins", "collections", "datetime", "decimal", "fractions", "pathlib",
+             "types", "uuid")  # fmt: skip
 
 
 def _torch_name(name: str) -> Any:
