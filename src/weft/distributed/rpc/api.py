@@ -19,7 +19,8 @@ from weft.distributed.rpc._rendezvous import introduced, meeting
 from weft.distributed.rpc.options import BackendType, TensorPipeRpcBackendOptions, WorkerInfo
 from weft.distributed.stores import PrefixStore, Store
 
-P, R = ParamSpec("P"), TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 _NAME = re.compile(r"[A-Za-z0-9_:-]{1,127}")
 _meetings = itertools.count()  # of this process: workers meet in the same order
 

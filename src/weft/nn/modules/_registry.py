@@ -181,8 +181,9 @@ class Registry:
     def __getattr__(self, name: str) -> Any:
         # Reached when the ordinary look-up has failed; wrappers call it through super(), and
         # programs by its name, as a way to the members alone.
-        if name in self.__dict__.get("_kinds", ()):
-            return self.__dict__[name]
+        attributes = self.__dict__
+        if name in attributes and name in attributes.get("_kinds", ()):
+            return attributes[name]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __delattr__(self, name: str) -> None:
