@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from libraries import both
 
 import weft
 
@@ -513,3 +514,35 @@ REFUSED = [
 def test_refused(use: Any, message: str) -> None:
     with pytest.raises((ValueError, NotImplementedError, TypeError), match=message):
         use(weft.distributions)
+
+
+@both
+def test_a_class_of_a_program_has_its_own_factor_and_event_shape(lib: Any) -> None:
+    """Gaussian processes keep the covariance in parts, and show events as matrices."""
+    normal = lib.distributions.MultivariateNormal
+    matrix = lib.tensor(MATRIX)
+
+    class Lazy(normal):  # type: ignore[misc, valid-type]
+        def __init__(self, loc: Any) -> None:
+            self.loc, self.calls = loc, 0
+            super(normal, self).__init__(loc.shape[:-1], loc.shape[-1:], validate_args=False)
+
+        @property
+        def _unbroadcasted_scale_tril(self) -> Any:
+            self.calls += 1
+            return lib.linalg.cholesky(matrix)
+
+        @property
+        def event_shape(self) -> Any:
+            return lib.Size((1, 2))
+
+    loc, value = lib.zeros(3, 2), lib.ones(3, 2)
+    mine, plain = Lazy(loc), normal(loc, matrix)
+    assert plain._unbroadcasted_scale_tril.shape == (2, 2) and plain.scale_tril.shape == (3, 2, 2)
+    assert mine.covariance_matrix.shape == mine.precision_matrix.shape == (3, 2, 2)
+    for name in ("covariance_matrix", "precision_matrix", "scale_tril", "variance"):
+        lib.testing.assert_close(getattr(mine, name), getattr(plain, name))
+    lib.testing.assert_close(mine.log_prob(value), plain.log_prob(value))
+    assert mine.entropy().shape == mine.sample().shape[:1] == (3,)
+    lib.testing.assert_close(mine.entropy(), plain.entropy())
+    assert mine.calls > 5

@@ -72,6 +72,7 @@ CODE = {
     "linalg": (lambda x: weft.linalg.det(x), "linalg_det = torch._C._linalg.linalg_det(x)"),
     "pooling": (lambda x: F.avg_pool2d(x, 2), "avg_pool2d = torch._C._nn.avg_pool2d(x, 2)"),
     "einsum": (lambda x: weft.einsum("i->", x), "einsum = torch.functional.einsum('i->', x)"),
+    "operands in a list": (lambda x: weft.einsum("i,i->", [x, x]), "torch.functional.einsum('i,i->', x, x)"),
     "methods": (lambda x: x.sum(0, keepdim=True), "sum_1 = x.sum(0, keepdim = True)"),
     "attributes": (lambda x: x.shape[0], "getattr_1 = x.shape\ngetitem = getattr_1[0]"),
     "items": (lambda x: x[..., 1:, None], "getitem = x[(Ellipsis, slice(1, None, None), None)]"),

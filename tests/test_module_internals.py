@@ -400,3 +400,97 @@ def test_a_parameter_under_the_name_of_a_property(lib: Any) -> None:
     assert not module._parameters and module.own == -3
     with pytest.raises(KeyError):
         Scale(late=True)
+
+
+@both
+def test_train_calls_that_of_each_child(lib: Any) -> None:
+    """A child may keep a norm in evaluation mode, or drop what it has kept."""
+
+    class Frozen(lib.nn.Sequential):  # type: ignore[misc, name-defined]
+        def train(self, mode: bool = True) -> Any:
+            super().train(mode)
+            self[0].training = False
+            return self
+
+    net = lib.nn.Sequential(lib.nn.Linear(2, 2), Frozen(lib.nn.BatchNorm1d(2), lib.nn.ReLU()))
+    net.train()
+    assert [module.training for module in net.modules()] == [True, True, True, False, True]
+    net.eval()
+    assert not any(module.training for module in net.modules())
+
+
+@both
+def test_conversions_leave_complex_members_and_overridden_ones_alone(lib: Any) -> None:
+    class Kept(lib.nn.Linear):  # type: ignore[misc, name-defined]
+        def to(self, *args: Any, **kwargs: Any) -> Any:
+            raise AssertionError("not called by the short forms")
+
+    module = Kept(2, 2)
+    module.register_buffer("phase", lib.ones(2, dtype=lib.complex64))
+    module.register_buffer("count", lib.ones(2, dtype=lib.int64))
+    for name, dtype in {
+        "double": lib.float64, "half": lib.float16, "bfloat16": lib.bfloat16, "float": lib.float32,
+        "cpu": lib.float32,
+    }.items():  # fmt: skip
+        assert getattr(module, name)() is module
+        found = [module.weight.dtype, module.phase.dtype, module.count.dtype]
+        assert found == [dtype, lib.complex64, lib.int64]
+
+
+@both
+def test_getattr_by_its_name_finds_members_only(lib: Any) -> None:
+    class Parts(lib.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = lib.nn.Parameter(lib.ones(1))
+            self.register_buffer("count", lib.zeros(1))
+            self.inner = lib.nn.ReLU()
+            self.plain = 3
+
+    parts = Parts()
+    for name in ("weight", "count", "inner"):
+        assert parts.__getattr__(name) is getattr(parts, name)
+    for name in ("plain", "absent"):
+        with pytest.raises(AttributeError, match=f"'Parts' object has no attribute '{name}'"):
+            parts.__getattr__(name)
+
+
+@both
+def test_a_getattr_of_a_program_is_asked_for_members(lib: Any) -> None:
+    """It may note who reads a parameter, or give another value; properties come before it."""
+    read = []
+
+    class Noting(lib.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = lib.nn.Parameter(lib.ones(2))
+            self.inner = lib.nn.Linear(2, 1)
+            self.register_buffer("count", lib.zeros(1))
+            self.plain = 3
+
+        def __getattr__(self, name: str) -> Any:
+            read.append(name)
+            try:
+                return super().__getattr__(name)
+            except AttributeError:
+                if name == "inner" or "inner" not in self._modules:
+                    raise
+                return getattr(self.inner, name)
+
+        @property
+        def twice(self) -> Any:
+            return 2 * self.weight
+
+    class Derived(Noting):
+        def forward(self, x: Any) -> Any:
+            return self.inner(x * self.weight) + self.count + self.plain
+
+    module = Derived()
+    read.clear()
+    module(lib.ones(1, 2)).sum().backward()
+    assert read == ["inner", "weight", "count"] and module.weight.grad is not None
+    read.clear()
+    assert module.twice.tolist() == [2, 2] and module.bias is module.inner.bias
+    assert read == ["weight", "bias", "inner", "inner"]
+    assert not hasattr(module, "absent")
+    assert list(module.state_dict()) == ["weight", "count", "inner.weight", "inner.bias"]

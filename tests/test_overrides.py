@@ -161,6 +161,9 @@ def test_composed_functions_are_asked_once_with_their_defaults():
     assert asked(lambda: F.relu(x)) == [(F.relu, (Logging,))]
     assert Logging.calls[0][3] == {"inplace": False}
     assert asked(lambda: weft.einsum("i->", x)) == [(weft.einsum, (str, Logging))]
+    # a sequence of operands is not shown as such
+    assert asked(lambda: weft.einsum("i,i->", [x, x])) == [(weft.einsum, (str, Logging, Logging))]
+    assert asked(lambda: weft.einsum(x, [0], [0])) == [(weft.einsum, (str, Logging))]
 
 
 def test_foreign_objects_answer():

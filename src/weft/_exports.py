@@ -32,7 +32,8 @@ _NAMES_OF_MODULES = {
     "_functions.matrices": "cdist einsum matrix_exp tensordot",
     "_functions.norms": "_weight_norm chain_matmul frobenius_norm norm norm_except_dim "
     "nuclear_norm pinverse",
-    "_functions.segments": "hash_tensor segment_reduce",
+    "_functions.segments": "_convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo "
+    "hash_tensor segment_reduce",
     "_functions.shapes": "as_strided_scatter broadcast_shapes broadcast_tensors dsplit hsplit "
     "meshgrid split_copy split_with_sizes_copy unbind_copy unravel_index vsplit",
     "_functions.spectra": "bartlett_window blackman_window hamming_window hann_window istft "

@@ -9,7 +9,6 @@ from typing import Any
 from weft import _C
 from weft._C import Tensor
 from weft._functions.out import casting_takes_out
-from weft._functions.shapes import listed
 from weft._runtime.data_dependent import data_dependent
 from weft._runtime.samples import whole
 from weft._runtime.torch_function import declare as _declare
@@ -195,9 +194,19 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     >>> weft.einsum("ij,j->i", weft.tensor([[1.0, 2.0], [3.0, 4.0]]), weft.tensor([1.0, -1.0]))
     tensor([-1., -1.])
     """
+    equation, *operands = _with_equation(equation, *operands)
+    return _aten.einsum(equation, operands)
+
+
+def _with_equation(equation: Any, *operands: Any) -> list[Any]:
+    """The arguments of einsum as classes are shown them: the equation, then each operand."""
     if not isinstance(equation, str):
         equation, operands = _from_lists((equation, *operands))
-    return _aten.einsum(equation, listed(operands))
+    alone = len(operands) == 1 and isinstance(operands[0], (list, tuple))
+    return [equation, *(operands[0] if alone else operands)]
+
+
+vars(einsum)["_weft_shown"] = _with_equation
 
 
 def _from_lists(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:

@@ -141,3 +141,39 @@ def _exclusive_or(bits: Tensor, dim: int) -> Tensor:
 
 
 _declare(globals())
+
+
+def _convert_indices_from_coo_to_csr(
+    input: Tensor, size: int, *, out_int32: bool = False
+) -> Tensor:
+    """Where each of `size` rows begins among sorted row indices [n], and where the last ends:
+    [size + 1].
+
+    >>> weft._convert_indices_from_coo_to_csr(weft.tensor([0, 0, 2]), 3)
+    tensor([0, 2, 2, 3])
+    """
+    counts = _C.bincount(input, minlength=size).cumsum(0)
+    return _indices(_C.cat([counts.new_zeros(1), counts]), out_int32)
+
+
+def _convert_indices_from_csr_to_coo(
+    crow_indices: Tensor, col_indices: Tensor, *, out_int32: bool = False, transpose: bool = False
+) -> Tensor:
+    """The rows and columns, or columns and rows, of one matrix in compressed form: [2, n].
+
+    >>> weft._convert_indices_from_csr_to_coo(weft.tensor([0, 2, 2, 3]), weft.tensor([4, 5, 6]))
+    tensor([[0, 0, 2],
+            [4, 5, 6]])
+    """
+    if crow_indices.dim() != 1:
+        raise NotImplementedError(
+            "_convert_indices_from_csr_to_coo: expected the indices of one matrix, got "
+            f"{crow_indices.dim()} dimensions"
+        )
+    rows = _C.arange(crow_indices.numel() - 1).repeat_interleave(crow_indices.diff())
+    pair = [rows, col_indices.to(rows.dtype)]
+    return _indices(_C.stack(pair[::-1] if transpose else pair), out_int32)
+
+
+def _indices(values: Tensor, is_int32: bool) -> Tensor:
+    return values.to(_C.int32 if is_int32 else _C.int64)

@@ -146,7 +146,9 @@ def answer(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     """The result of a function that somebody overrides. What is written in Python is shown with
     the defaults that hold: arguments without one by position, the others by name."""
     relevant = overloaded(_flat((*args, *kwargs.values())))
-    if isinstance(function, _C._Overridable) and not function._weft_operator:
+    if (shown := getattr(function, "_weft_shown", None)) and not kwargs:
+        args = tuple(shown(*args))
+    elif isinstance(function, _C._Overridable) and not function._weft_operator:
         args, kwargs = _spelled_out(function, args, kwargs)
     return dispatch(function, relevant, args, kwargs)
 

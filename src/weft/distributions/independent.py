@@ -7,7 +7,7 @@ from typing import Any
 from weft._C import Tensor
 from weft.distributions import constraints
 from weft.distributions.distribution import Distribution, Size
-from weft.distributions.utils import sum_rightmost
+from weft.distributions.utils import _sum_rightmost
 
 
 class Independent(Distribution):
@@ -81,7 +81,7 @@ class Independent(Distribution):
 
     def summed(self, value: Tensor) -> Tensor:
         """Figures of the base, added over the dimensions of one event."""
-        return sum_rightmost(value, self.reinterpreted_batch_ndims)
+        return _sum_rightmost(value, self.reinterpreted_batch_ndims)
 
     def __repr__(self) -> str:
         return f"Independent({self.base_dist}, {self.reinterpreted_batch_ndims})"

@@ -59,11 +59,11 @@ class NormalVectors(Distribution):
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
         distance = self._squared_norm((value - self.loc).unsqueeze(-1))
-        constant = self.event_shape[0] * math.log(2 * math.pi)
+        constant = self._event_shape[0] * math.log(2 * math.pi)
         return -0.5 * (constant + distance) - self._half_log_det()
 
     def entropy(self) -> Tensor:
-        constant = 0.5 * self.event_shape[0] * (1.0 + math.log(2 * math.pi))
+        constant = 0.5 * self._event_shape[0] * (1.0 + math.log(2 * math.pi))
         return constant + self._half_log_det()
 
 
@@ -87,26 +87,37 @@ class _OfCovariance(Distribution):
         setattr(self, names[0], value)
         return value
 
+    def _keep_factor(self, matrix: Tensor) -> None:
+        """Keeps the Cholesky factor of the matrix that was given, without the dimensions that loc
+        or df adds. Classes of programs compute it in its own way: all else is made of it."""
+        given = vars(self)
+        if "scale_tril" in given:
+            factor = matrix
+        elif "covariance_matrix" in given:
+            factor = linalg.cholesky(matrix)
+        else:  # with J the exchange of rows, chol(J P J) is J L**-T J of the factor L of inverse(P)
+            upper = linalg.cholesky(matrix.flip((-2, -1))).flip((-2, -1)).mT
+            factor = solved(upper, _C.eye(upper.shape[-1], dtype=upper.dtype))
+        self._unbroadcasted_scale_tril = factor
+
+    def _widened(self, matrix: Tensor) -> Tensor:
+        return matrix.expand(*self._batch_shape, *matrix.shape[-2:])
+
     @lazy_property
     def scale_tril(self) -> Tensor:
         """The lower Cholesky factor of the covariance."""
-        if "covariance_matrix" in vars(self):
-            return linalg.cholesky(self.covariance_matrix)
-        # with J the exchange of rows, chol(J P J) is J L**-T J of the factor L of inverse(P)
-        flipped = linalg.cholesky(self.precision_matrix.flip((-2, -1)))
-        upper = flipped.flip((-2, -1)).mT
-        identity = _C.eye(upper.shape[-1], dtype=upper.dtype)
-        return solved(upper, identity)
+        return self._widened(self._unbroadcasted_scale_tril)
 
     @lazy_property
     def covariance_matrix(self) -> Tensor:
         """The covariance."""
-        return self.scale_tril @ self.scale_tril.mT
+        factor = self._unbroadcasted_scale_tril
+        return self._widened(factor @ factor.mT)
 
     @lazy_property
     def precision_matrix(self) -> Tensor:
         """The inverse of the covariance."""
-        return _C.cholesky_inverse(self.scale_tril)
+        return self._widened(_C.cholesky_inverse(self._unbroadcasted_scale_tril))
 
 
 class MultivariateNormal(_OfCovariance, NormalVectors):
@@ -138,21 +149,25 @@ class MultivariateNormal(_OfCovariance, NormalVectors):
         for name in set(vars(self)) & set(_OF_MATRICES):
             setattr(self, name, matrix.expand(*shape, *matrix.shape[-2:]))
         super().__init__(shape, self.loc.shape[-1:], validate_args=validate_args)
+        self._keep_factor(matrix)
 
-    variance = property(lambda self: self.scale_tril.pow(2).sum(-1), doc="Of each component.")
+    @property
+    def variance(self) -> Tensor:
+        """Of each component."""
+        return self._factor().pow(2).sum(-1).expand(self._batch_shape + self._event_shape)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         noise = _C.randn(self._extended_shape(sample_shape), dtype=self.loc.dtype)
-        return self.loc + (self.scale_tril @ noise.unsqueeze(-1)).squeeze(-1)
+        return self.loc + (self._factor() @ noise.unsqueeze(-1)).squeeze(-1)
 
     def _half_log_det(self) -> Tensor:
-        return log_diagonal(self.scale_tril)
+        return log_diagonal(self._factor()).expand(self._batch_shape)
 
     def _squared_norm(self, columns: Tensor) -> Tensor:
-        return solved(self.scale_tril, columns).pow(2).sum((-2, -1))
+        return solved(self._factor(), columns).pow(2).sum((-2, -1))
 
     def _factor(self) -> Tensor:
-        return self.scale_tril
+        return self._unbroadcasted_scale_tril
 
 
 class LowRankMultivariateNormal(NormalVectors):
@@ -250,7 +265,7 @@ class Wishart(_OfCovariance, ExponentialFamily):
     @property
     def arg_constraints(self) -> dict[str, constraints.Constraint]:
         """df has to be above the size less 1."""
-        return {**_OF_MATRICES, "df": constraints.greater_than(self.event_shape[-1] - 1)}
+        return {**_OF_MATRICES, "df": constraints.greater_than(self._event_shape[-1] - 1)}
 
     def __init__(
         self,
@@ -269,13 +284,14 @@ class Wishart(_OfCovariance, ExponentialFamily):
         shape = broadcast_shapes(matrix.shape[:-2], df.shape)
         self.df = df.expand(shape)
         self._event_shape = Size(matrix.shape[-2:])
-        if not (self.df > self.event_shape[-1] - 1).all():
+        if not (self.df > self._event_shape[-1] - 1).all():
             raise ValueError(
-                f"Wishart: expected df above {self.event_shape[-1] - 1}, got {self.df}"
+                f"Wishart: expected df above {self._event_shape[-1] - 1}, got {self.df}"
             )
         for name in set(vars(self)) & set(_OF_MATRICES):
             setattr(self, name, matrix.expand(*shape, *self._event_shape))
         super().__init__(shape, self._event_shape, validate_args=validate_args)
+        self._keep_factor(matrix)
 
     @property
     def _wide_df(self) -> Tensor:
@@ -286,7 +302,7 @@ class Wishart(_OfCovariance, ExponentialFamily):
     @property
     def mode(self) -> Tensor:
         """nan where df is at most the size plus 1."""
-        factor = self._wide_df - self.event_shape[-1] - 1
+        factor = self._wide_df - self._event_shape[-1] - 1
         return _C.where(factor > 0, factor, math.nan) * self.covariance_matrix
 
     @property
@@ -299,39 +315,39 @@ class Wishart(_OfCovariance, ExponentialFamily):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         """By Bartlett's decomposition: a triangle of normal numbers, chi on its diagonal."""
-        size = self.event_shape[-1]
+        size = self._event_shape[-1]
         df = self.df.unsqueeze(-1) - _C.arange(size, dtype=self.df.dtype)
         chi = Chi2(df, validate_args=False).rsample(sample_shape).sqrt()
         chi = chi.clamp(min=finfo(chi.dtype).eps)
         below = _C.randn(self._extended_shape(sample_shape), dtype=chi.dtype).tril(-1)
-        factor = self.scale_tril @ (below + chi.diag_embed())
+        factor = self._unbroadcasted_scale_tril @ (below + chi.diag_embed())
         return factor @ factor.mT
 
     def _half_df(self) -> tuple[int, Tensor, Tensor]:
         """The size, df / 2, and the logarithm of the multivariate gamma function of it."""
-        size = self.event_shape[-1]
+        size = self._event_shape[-1]
         return size, self.df / 2, _C.mvlgamma(self.df / 2, p=size)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
         size, half, normalizer = self._half_df()
-        scale = half * size * math.log(2) + self.df * log_diagonal(self.scale_tril)
+        scale = half * size * math.log(2) + self.df * log_diagonal(self._unbroadcasted_scale_tril)
         trace = (self.precision_matrix * value).sum((-2, -1))  # both are symmetric
         shape = (half - (size + 1) / 2) * linalg.slogdet(value).logabsdet
         return shape - trace / 2 - scale - normalizer
 
     def entropy(self) -> Tensor:
         size, half, normalizer = self._half_df()
-        scale = (size + 1) * (size * math.log(2) / 2 + log_diagonal(self.scale_tril))
+        scale = (size + 1) * (size * math.log(2) / 2 + log_diagonal(self._unbroadcasted_scale_tril))
         mean = _C.digamma(half.unsqueeze(-1) - _C.arange(size, dtype=half.dtype) / 2).sum(-1)
         return scale + normalizer - (half - (size + 1) / 2) * mean + half * size
 
     @property
     def _natural_params(self) -> tuple[Tensor, Tensor]:
-        return -self.precision_matrix / 2, (self.df - self.event_shape[-1] - 1) / 2
+        return -self.precision_matrix / 2, (self.df - self._event_shape[-1] - 1) / 2
 
     def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:  # type: ignore[override]
-        size = self.event_shape[-1]
+        size = self._event_shape[-1]
         half = y + (size + 1) / 2
         determinant = linalg.slogdet(-2 * x).logabsdet
         return half * (size * math.log(2) - determinant) + _C.mvlgamma(half, p=size)

@@ -24,7 +24,7 @@ from weft.distributions.transforms import (
     StickBreakingTransform,
     Transform,
 )
-from weft.distributions.utils import broadcast_all, sum_rightmost
+from weft.distributions.utils import _sum_rightmost, broadcast_all
 
 EULER = 0.57721566490153286060
 
@@ -104,10 +104,10 @@ class TransformedDistribution(Distribution):
             before = transform.inv(value)
             event_dim += transform.domain.event_dim - transform.codomain.event_dim
             term = transform.log_abs_det_jacobian(before, value)
-            total = total - sum_rightmost(term, event_dim - transform.domain.event_dim)
+            total = total - _sum_rightmost(term, event_dim - transform.domain.event_dim)
             value = before
         inner = self.base_dist.log_prob(value)
-        return total + sum_rightmost(inner, event_dim - len(self.base_dist.event_shape))
+        return total + _sum_rightmost(inner, event_dim - len(self.base_dist.event_shape))
 
     def _mirrored(self, value: Tensor) -> Tensor:
         """Probabilities, counted from the other end where the transforms decrease."""

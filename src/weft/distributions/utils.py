@@ -60,7 +60,7 @@ def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
     return _C.log(clamped) - _C.log1p(-clamped) if is_binary else _C.log(clamped)
 
 
-def sum_rightmost(value: Tensor, count: int) -> Tensor:
+def _sum_rightmost(value: Tensor, count: int) -> Tensor:
     """The sum over the last `count` dimensions."""
     return value.reshape(*value.shape[: value.dim() - count], -1).sum(-1) if count > 0 else value
 

@@ -29,8 +29,9 @@ def load(
 
     Loading executes nothing: a pickle may hold tensors, parameters, dicts, lists, tuples, sets,
     numbers, strings, bytes, dtypes, devices and sizes; with `weights_only=False` layers of the
-    library and arrays and numbers of NumPy too. Classes and functions of a program are refused by
-    their names unless it allows them (`serialization.add_safe_globals`).
+    library, arrays and numbers of NumPy, and queues, dates, paths and namespaces of Python too.
+    Classes and functions of a program are refused by their names unless it allows them
+    (`serialization.add_safe_globals`).
     Tensors that shared memory when they were saved share it again.
 
     `map_location` says where storages saved on other devices go: a device, a dict from names to

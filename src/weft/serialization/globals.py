@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 from weft import _C
@@ -100,17 +101,22 @@ def find_global(module: str, name: str) -> Any:
 
 
 def find_own_global(module: str, name: str) -> Any:
-    """As find_global; layers of the library are allowed too, and values of NumPy."""
-    if module.startswith("numpy") and allowed(module, name) is None:
-        found = _of_numpy("find")(module, name)
-        return find_global(module, name) if found is None else found
+    """As find_global; layers of the library are allowed too, and values of NumPy and of Python's
+    standard library."""
+    module = {"__builtin__": "builtins"}.get(module, module)
+    found = None
+    if allowed(module, name) is None and module.startswith("numpy"):
+        found = lazy.value("weft.serialization.numpy_values", "find")(module, name)
+    elif allowed(module, name) is None and module in _STANDARD:
+        found = lazy.value("weft.serialization.plain_values", "find")(module, name)
+    if found is not None:
+        return found
     value = None if allowed(module, name) is not None else own(module, name)
     return find_global(module, name) if value is None else Own(f"{module}.{name}", value)
 
 
-def _of_numpy(function: str) -> Any:
-    """A function of numpy_values, which needs NumPy."""
-    return lazy.value("weft.serialization.numpy_values", function)
+_STANDARD = ("argparse", "builtins", "collections", "datetime", "decimal", "fractions", "pathlib",
+             "types", "uuid")  # fmt: skip
 
 
 def _torch_name(name: str) -> Any:
@@ -235,8 +241,12 @@ def set_state(target: Any, state: Any) -> Any:
     if is_allowed_object(target):
         return _set_allowed_state(target, state)
     if type(target).__module__.startswith("numpy"):
-        return _of_numpy("set_state")(target, state)
-    if type(target) not in (OrderedDict, Tensor, Parameter) or type(state) is not dict:
+        return lazy.value("weft.serialization.numpy_values", "set_state")(target, state)
+    kind = f"{type(target).__module__}.{type(target).__name__}"
+    if kind == "uuid.UUID":
+        return lazy.value("weft.serialization.plain_values", "set_number")(target, state)
+    known = type(target) in (OrderedDict, Tensor, Parameter, SimpleNamespace)
+    if not (known or kind == "argparse.Namespace") or type(state) is not dict:
         raise LoadError(f"load: expected no state for {type(target).__name__}, got one")
     for name, value in state.items():
         if type(name) is not str or hasattr(type(target), name) or isinstance(value, Inert):
@@ -285,6 +295,8 @@ def _default_dict(factory: Any = None) -> defaultdict[Any, Any]:
     """Empty, to be filled; its factory makes empty containers or zeros."""
     if factory is None:
         return defaultdict(None)
+    if type(factory) is Callee and factory.name == "builtins.set":
+        return defaultdict(set)
     if type(factory) is not Factory:
         raise LoadError("load: expected a class of Python as the factory of a defaultdict")
     return defaultdict(factory.kind)

@@ -10,7 +10,7 @@ exponential time.
 from __future__ import annotations
 
 import struct
-from collections import Counter, OrderedDict, defaultdict
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -215,7 +215,7 @@ class Unpickler:
 
     def _append(self, values: list[Any]) -> None:
         target = self._stack[-1]
-        if type(target) is not list and not is_allowed_object(target):
+        if type(target) not in (list, deque) and not is_allowed_object(target):
             raise LoadError(f"load: expected a list to append to, got {type(target).__name__}")
         target.extend(map(_result, values))
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import re
 import socket
+from collections.abc import Callable
 from datetime import timedelta
+from typing import ParamSpec, TypeVar
 
 from weft.distributed.errors import DistNetworkError
 from weft.distributed.rpc._agent import Agent
-from weft.distributed.rpc._calls import WORKER
+from weft.distributed.rpc._calls import WORKER, current_agent
 from weft.distributed.rpc._reference import RRef
 from weft.distributed.rpc._rendezvous import introduced, meeting
 from weft.distributed.rpc.options import BackendType, TensorPipeRpcBackendOptions, WorkerInfo
 from weft.distributed.stores import PrefixStore, Store
 
+P = ParamSpec("P")
+R = TypeVar("R")
 _NAME = re.compile(r"[A-Za-z0-9_:-]{1,127}")
 _meetings = itertools.count()  # of this process: workers meet in the same order
 
@@ -23,6 +28,17 @@ _meetings = itertools.count()  # of this process: workers meet in the same order
 def is_available() -> bool:
     """Whether there are calls of other processes: always."""
     return True
+
+
+def _require_initialized(function: Callable[P, R]) -> Callable[P, R]:
+    """A decorator of functions that raise RuntimeError before init_rpc."""
+
+    @functools.wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        current_agent()
+        return function(*args, **kwargs)
+
+    return checked
 
 
 def init_rpc(

@@ -11,7 +11,7 @@ from weft._functions.shapes import broadcast_shapes
 from weft._tensor.limits import finfo
 from weft.distributions import constraints
 from weft.distributions.transforms.transform import Shape, Transform
-from weft.distributions.utils import sum_rightmost
+from weft.distributions.utils import _sum_rightmost
 from weft.nn import functional as F
 
 
@@ -181,7 +181,7 @@ class AffineTransform(Transform):
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         scale = self.scale if isinstance(self.scale, Tensor) else x.new_tensor(float(self.scale))
         shape = broadcast_shapes(scale.shape, x.shape)
-        return sum_rightmost(scale.abs().log().expand(shape), self._event_dim)
+        return _sum_rightmost(scale.abs().log().expand(shape), self._event_dim)
 
     def forward_shape(self, shape: Shape) -> Shape:
         return broadcast_shapes(

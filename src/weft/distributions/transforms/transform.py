@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from weft import _C
 from weft._C import Tensor
 from weft.distributions import constraints
-from weft.distributions.utils import sum_rightmost
+from weft.distributions.utils import _sum_rightmost
 
 Shape = Any
 
@@ -222,7 +222,7 @@ class ComposeTransform(Transform):
         event_dim, total = self.domain.event_dim, _C.zeros(())
         for part, before, after in zip(self.parts, values, values[1:]):
             term = part.log_abs_det_jacobian(before, after)
-            total = total + sum_rightmost(term, event_dim - part.domain.event_dim)
+            total = total + _sum_rightmost(term, event_dim - part.domain.event_dim)
             event_dim += part.codomain.event_dim - part.domain.event_dim
         return total
 
@@ -285,7 +285,7 @@ class IndependentTransform(Transform):
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         inner = self.base_transform.log_abs_det_jacobian(x, y)
-        return sum_rightmost(inner, self.reinterpreted_batch_ndims)
+        return _sum_rightmost(inner, self.reinterpreted_batch_ndims)
 
     def forward_shape(self, shape: Shape) -> Shape:
         return self.base_transform.forward_shape(shape)

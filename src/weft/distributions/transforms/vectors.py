@@ -11,7 +11,7 @@ from weft._C import Size, Tensor
 from weft._tensor.limits import finfo
 from weft.distributions import constraints
 from weft.distributions.transforms.transform import Shape, Transform
-from weft.distributions.utils import sum_rightmost, tril_matrix_to_vec, vec_to_tril_matrix
+from weft.distributions.utils import _sum_rightmost, tril_matrix_to_vec, vec_to_tril_matrix
 from weft.nn import functional as F
 
 
@@ -266,7 +266,7 @@ class CatTransform(_Parts):
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         more = [self.event_dim - t.event_dim for t in self.transforms]
-        terms = [sum_rightmost(term, m) for term, m in zip(self._terms(x, y), more)]
+        terms = [_sum_rightmost(term, m) for term, m in zip(self._terms(x, y), more)]
         dim = (self.dim - x.dim() if self.dim >= 0 else self.dim) + self.event_dim
         return _C.cat(terms, dim) if dim < 0 else sum(terms)  # type: ignore[return-value]
 

@@ -116,6 +116,14 @@ def _members(kind: str) -> Any:
     return property(lambda module: Members(module, kind), set_members)
 
 
+def _member_by_getattr(module: Any, name: str) -> Any:
+    """`__getattribute__` of modules with a `__getattr__` of their own."""
+    kinds = object.__getattribute__(module, "__dict__").get("_kinds", ())
+    if name in kinds and not any(name in vars(base) for base in type(module).__mro__):
+        return type(module).__getattr__(module, name)
+    return object.__getattribute__(module, name)
+
+
 class Registry:
     """The part of Module that knows its members; see Module."""
 
@@ -124,6 +132,14 @@ class Registry:
     _kinds: dict[str, str]
     _non_persistent_buffers_set: set[str]
     training: bool
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        # A program's __getattr__ is asked for members, which are no attributes in PyTorch: it may
+        # note who reads a parameter.
+        own = getattr(cls.__getattr__, "__module__", "").partition(".")[0] == "weft"
+        if not own and cls.__getattribute__ is object.__getattribute__:
+            setattr(cls, "__getattribute__", _member_by_getattr)  # noqa: B010
 
     def __init__(self) -> None:
         attributes = self.__dict__
@@ -163,7 +179,11 @@ class Registry:
                 self._non_persistent_buffers_set.add(name)
 
     def __getattr__(self, name: str) -> Any:
-        # Only reached when the ordinary look-up has failed; wrappers call it through super().
+        # Reached when the ordinary look-up has failed; wrappers call it through super(), and
+        # programs by its name, as a way to the members alone.
+        attributes = self.__dict__
+        if name in attributes and name in attributes.get("_kinds", ()):
+            return attributes[name]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __delattr__(self, name: str) -> None:

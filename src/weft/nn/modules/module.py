@@ -80,8 +80,9 @@ class Module(Stateful, Hookable):
         """Sets training mode (dropout, batch norm) here and below; returns self."""
         if not isinstance(mode, bool):
             raise ValueError(f"train: expected a bool, got {type(mode).__name__}")
-        for module in self.modules():
-            module.training = mode
+        self.training = mode
+        for child in self.children():
+            child.train(mode)
         return self
 
     def eval(self: T) -> T:
@@ -167,27 +168,27 @@ class Module(Stateful, Hookable):
 
     def float(self: T) -> T:
         """Converts the floating-point members to float32; returns self."""
-        return self.to(_C.float32)
+        return self._apply(_to_dtype(_C.float32))
 
     def double(self: T) -> T:
         """Converts the floating-point members to float64; returns self."""
-        return self.to(_C.float64)
+        return self._apply(_to_dtype(_C.float64))
 
     def half(self: T) -> T:
         """Converts the floating-point members to float16; returns self."""
-        return self.to(_C.float16)
+        return self._apply(_to_dtype(_C.float16))
 
     def bfloat16(self: T) -> T:
         """Converts the floating-point members to bfloat16; returns self."""
-        return self.to(_C.bfloat16)
+        return self._apply(_to_dtype(_C.bfloat16))
 
     def cpu(self: T) -> T:
         """Moves everything to the CPU; returns self."""
-        return self.to("cpu")
+        return self._apply(lambda tensor: tensor.cpu())
 
     def cuda(self: T, device: Any = None) -> T:
         """Moves everything to a CUDA device; returns self. Raises where there is none."""
-        return self.to("cuda" if device is None else device)
+        return self._apply(lambda tensor: tensor.cuda(device))
 
     def to_empty(self: T, *, device: Any, recurse: bool = True) -> T:
         """New memory on the device for all parameters and buffers, not filled; returns self."""
@@ -226,6 +227,11 @@ class Module(Stateful, Hookable):
 
 def _indent(text: str) -> str:
     return text.replace("\n", "\n  ")
+
+
+def _to_dtype(dtype: _C.dtype) -> Callable[[Tensor], Tensor]:
+    """Converts tensors of real floating-point numbers."""
+    return lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor
 
 
 def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any]:

@@ -26,4 +26,8 @@ def mark_static(t: Any, index: Any = None, **options: Any) -> None:
     """Nothing: programs take every shape."""
 
 
+def mark_static_address(t: Any, guard: bool = False) -> None:
+    """Nothing: programs read their tensors where they are."""
+
+
 maybe_mark_dynamic = mark_dynamic

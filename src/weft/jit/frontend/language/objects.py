@@ -17,7 +17,7 @@ from weft.jit.frontend.language.python_objects import PythonModule, PythonObject
 from weft.jit.frontend.registry import verb
 from weft.jit.frontend.source.errors import fail
 from weft.jit.frontend.types.annotations import type_of_value
-from weft.jit.frontend.values import UNKNOWN, Simple, Sugared, TupleLiteral
+from weft.jit.frontend.values import UNKNOWN, Dots, Simple, Sugared, TupleLiteral
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
@@ -42,6 +42,8 @@ def sugar(c: Compiler, obj: Any, range: SourceRange, what: str) -> Sugared:
         if isinstance(obj, int) and not isinstance(obj, bool) and not -(2**63) <= obj < 2**63:
             fail(f"{what}: expected an int of 64 bits, got {obj}", range)
         return Simple(c.constant(plain(obj)))
+    if obj is Ellipsis:  # by its name, as code that fx writes has it
+        return Dots()
     if isinstance(obj, Tensor):
         return Simple(c.constant(obj, ty.TENSOR))
     if isinstance(obj, tuple):

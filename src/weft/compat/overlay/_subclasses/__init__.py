@@ -1,0 +1,1 @@
+"""torch._subclasses: what libraries ask of tensors without elements."""
