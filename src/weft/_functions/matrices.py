@@ -194,8 +194,8 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     >>> weft.einsum("ij,j->i", weft.tensor([[1.0, 2.0], [3.0, 4.0]]), weft.tensor([1.0, -1.0]))
     tensor([-1., -1.])
     """
-    equation, *operands = _with_equation(equation, *operands)
-    return _aten.einsum(equation, operands)
+    text, *tensors = _with_equation(equation, *operands)
+    return _aten.einsum(text, tensors)
 
 
 def _with_equation(equation: Any, *operands: Any) -> list[Any]:

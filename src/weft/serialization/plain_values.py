@@ -49,6 +49,13 @@ def _frozenset(check_key: Callable[[Any], None], elements: Any) -> frozenset[Any
     return frozenset(elements)
 
 
+def _fraction(*parts: Any) -> fractions.Fraction:
+    if len(parts) == 1 and type(parts[0]) is str and len(parts[0]) < 4096:  # of Python 3.10
+        top, _, bottom = parts[0].partition("/")
+        parts = (int(top), int(bottom or 1))
+    return _made(fractions.Fraction, (int,), (int,))(*parts)
+
+
 def _path(kind: type[pathlib.PurePath]) -> Callable[..., Any]:
     return lambda *parts: _made(kind, *[(str,)] * len(parts))(*parts)
 
@@ -65,7 +72,7 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "datetime.timedelta": _made(datetime.timedelta, (int,), (int,), (int,)),
     "datetime.timezone": _made(datetime.timezone, (datetime.timedelta,), (str,)),
     "decimal.Decimal": _made(decimal.Decimal, (str,)),
-    "fractions.Fraction": _made(fractions.Fraction, (int,), (int,)),
+    "fractions.Fraction": _fraction,
     "types.SimpleNamespace": types.SimpleNamespace,
 }
 _PATHS = ("PosixPath", "PurePosixPath", "PureWindowsPath")
