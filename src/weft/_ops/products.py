@@ -150,7 +150,6 @@ op(
     native="_int_mm",
     variants="f",
     tags=("nondifferentiable",),
-    out="out",
 )
 
 
