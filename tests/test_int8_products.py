@@ -48,6 +48,12 @@ def test_extremes() -> None:
         assert weft._int_mm(a, b).tolist() == _exact(a, b)
 
 
+def test_sums_wrap_around() -> None:
+    high = weft.full((1, 140_000), 127, dtype=weft.int8)
+    assert weft._int_mm(high, high.t()).item() == 140_000 * 127**2 - 2**32
+    assert weft._int_mm(high, -high.t()).item() == -140_000 * 127**2 + 2**32
+
+
 @pytest.mark.threads
 def test_threads() -> None:
     a, b = _int8(300, 257), _int8(257, 190)

@@ -233,6 +233,30 @@ TEST(bfloat16_products_in_pairs) {
   }
 }
 
+// Sums of whole numbers wrap around, also those of the columns alone.
+TEST(int8_products_in_quads) {
+  if (!blas::multiplies(blas::Elements::Int8Quads)) return;
+  for (const auto& [m, n, k] : {std::array<int64_t, 3>{1, 8, 1}, {13, 33, 65}, {2, 3, 140000}}) {
+    for (const Form form : {Form::Rows, Form::Columns, Form::Gaps}) {
+      Sample<uint8_t> a(m, k, form, 1), b(k, n, form, 2);
+      for (uint8_t& x : a.memory) x = static_cast<uint8_t>(120 + x);
+      for (uint8_t& x : b.memory) x = static_cast<uint8_t>(120 + x);
+      a.matrix.data = a.memory.data(), b.matrix.data = b.memory.data();
+      std::vector<int32_t> c(static_cast<size_t>(m * n));
+      blas::int8_gemm(m, n, k, a.matrix, b.matrix, c.data());
+      for (int64_t i = 0; i < m; ++i) {
+        for (int64_t j = 0; j < n; ++j) {
+          int64_t sum = 0;
+          for (int64_t p = 0; p < k; ++p) {
+            sum += static_cast<int8_t>(a.at(i, p)) * static_cast<int8_t>(b.at(p, j));
+          }
+          CHECK_EQ(c[static_cast<size_t>(i * n + j)], static_cast<int32_t>(sum));
+        }
+      }
+    }
+  }
+}
+
 // Columns of groups at the edge of strips, with and without packing.
 TEST(packed_matrices_give_products_of_few_rows) {
   for (const int64_t n : {1, 8, 23, 24, 31, 50, 100}) {

@@ -136,12 +136,15 @@ void int8_gemm(int64_t m, int64_t n, int64_t k, const Matrix<const uint8_t>& a,
                const Matrix<const uint8_t>& b, int32_t* c) {
   constexpr uint32_t kSigns = 0x80808080;
   const WordMatrix<uint8_t> left(a, m, k, kSigns), right(b.transposed(), n, k);
-  std::vector<int32_t> bias(static_cast<size_t>(n));
-  for (int64_t p = 0; p < k; ++p) {
-    for (int64_t j = 0; j < n; ++j) {
-      bias[static_cast<size_t>(j)] -= 128 * static_cast<int8_t>(b.data[p * b.row + j * b.column]);
+  std::vector<uint32_t> bias(static_cast<size_t>(n));  // unsigned: sums wrap around
+  parallel_for(n, 1 + 16384 / (k + 1), [&](int64_t begin, int64_t end) {
+    for (int64_t p = 0; p < k; ++p) {
+      for (int64_t j = begin; j < end; ++j) {
+        const auto value = static_cast<int8_t>(b.data[p * b.row + j * b.column]);
+        bias[static_cast<size_t>(j)] -= 128 * static_cast<uint32_t>(value);
+      }
     }
-  }
+  });
   word_gemm(m, n, k, left, right, {reinterpret_cast<const float*>(bias.data())}, false,
             Elements::Int8Quads, reinterpret_cast<float*>(c));
 }
