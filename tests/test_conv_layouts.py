@@ -63,6 +63,46 @@ def test_values(case: tuple[Any, ...], by_channels: bool) -> None:
     assert (np.abs(again.numpy() - expected) <= _bound(x, w, case)).all()
 
 
+GRADIENTS = [
+    *CASES,
+    ((2, 32, 9, 11), 48, (3, 3), 2, 1, 1, 1),  # lines that add to every other one
+    ((2, 32, 9, 11), 48, (5, 3), (3, 2), (2, 0), (1, 2), 2),
+    ((1, 64, 5, 5), 512, (1, 1), 1, 0, 1, 1),  # several blocks of outputs
+    ((1, 32, 40, 40), 24, (3, 3), 1, 1, 1, 1),  # several blocks of positions
+    ((3, 16, 30, 30), 200, (3, 3), 1, 1, 1, 1),  # in planes, blocks that end within an image
+    ((1, 128, 8, 8), 512, (3, 3), 2, 1, 1, 1),  # parts of channels
+]
+
+
+@pytest.mark.parametrize("case", GRADIENTS)
+@pytest.mark.parametrize("by_channels", [False, True])
+@pytest.mark.threads
+@pytest.mark.parametrize("threads", [1, 3])
+def test_gradients(case: tuple[Any, ...], by_channels: bool, threads: int) -> None:
+    """Against float64; the bound counts the products of each sum, as `_bound` does."""
+    x, w, _ = _operands(case)
+    format = weft.channels_last if by_channels else weft.contiguous_format
+    weft.set_num_threads(threads)
+    results: list[Any] = []
+    slopes = np.empty(0)
+    for convert in (np.float64, np.float32, np.abs):
+        operands = [weft.from_numpy(convert(a)) for a in (x, w)]
+        if convert is not np.float32:
+            operands = [a.double() for a in operands]
+        images, weight = (a.contiguous(memory_format=format).requires_grad_() for a in operands)
+        y = weft.conv2d(images, weight, None, *case[3:])
+        slopes = slopes if results else RNG.normal(size=y.shape)
+        given = weft.from_numpy(np.abs(slopes) if convert is np.abs else slopes).to(y.dtype)
+        given = given.contiguous(memory_format=format)
+        results.append(weft.autograd.grad(y, (images, weight), given))
+    terms = (w.shape[0] * w[0, 0].size, slopes[:, :1].size)
+    for exact, got, sizes, count in zip(*results, terms):
+        bound = 12 * count * np.finfo(np.float32).eps * (sizes.numpy() + 1)
+        assert (np.abs(got.double().numpy() - exact.numpy()) <= bound).all()
+        if by_channels and min(w.shape[:2]) >= 8 and exact is results[0][0]:
+            assert got.is_contiguous(memory_format=weft.channels_last)
+
+
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("by_channels", [False, True])
 def test_threads_change_nothing(case: tuple[Any, ...], by_channels: bool) -> None:

@@ -26,7 +26,7 @@ PyObject* wrap_device(Device device);
 // A weft.device or a str. False: neither. Raises weft::Error for a str that names no device.
 bool to_device(PyObject* object, Device* device);
 bool to_generator(PyObject* object, Ref<Generator>* generator);
-// weft.strided and weft.contiguous_format / preserve_format / channels_last as PyTorch's numbers.
+// weft.strided and weft's memory formats as PyTorch's numbers.
 bool to_layout(PyObject* object, int64_t* layout);
 bool to_memory_format(PyObject* object, int64_t* format);
 PyObject* strided_object();  // borrowed

@@ -160,11 +160,12 @@ void bind_layouts(nb::module_& module) {
   format.def("__repr__", [](const MemoryFormatObject& self) { return str("torch.", self.name); })
       .def("__reduce__", [](const MemoryFormatObject& self) { return std::string(self.name); });
   memory_format_type = publish(format);
-  for (auto [code, name] : {std::pair<int64_t, const char*>{0, "contiguous_format"},
-                            {1, "preserve_format"},
-                            {2, "channels_last"}}) {
-    module.attr(name) = nb::cast(MemoryFormatObject{code, name});
+  nb::list formats;  // by their numbers
+  for (const char* name : kMemoryFormats) {
+    formats.append(MemoryFormatObject{static_cast<int64_t>(nb::len(formats)), name});
+    module.attr(name) = formats[nb::len(formats) - 1];
   }
+  module.attr("_memory_formats") = nb::tuple(formats);
 }
 
 // ---- Generator ----

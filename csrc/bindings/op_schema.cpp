@@ -150,7 +150,8 @@ Value read_default(Reader& in, const Param& param) {
   while (!text.empty() && text.back() == ' ') text.pop_back();
   bool digits = !text.empty() && std::isdigit(static_cast<unsigned char>(text[0]));
   if (param.kind == ParamKind::MemoryFormat && !digits) {
-    return Value(int64_t{text == "contiguous_format" ? 0 : text == "channels_last" ? 2 : 1});
+    const auto* name = std::find(kMemoryFormats.begin(), kMemoryFormats.end(), text);
+    return Value(int64_t{name - kMemoryFormats.begin()});
   }
   if (text == "Mean" || text == "mean") return Value(int64_t{1});
   if (text == "Sum" || text == "sum") return Value(int64_t{2});

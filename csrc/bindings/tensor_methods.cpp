@@ -82,8 +82,7 @@ PyObject* is_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t count,
     WEFT_CHECK_TYPE(absent(format) || to_memory_format(format, &code),
                     "is_contiguous: expected argument 'memory_format' of type memory_format, got ",
                     short_type_name(format));
-    const Layout& layout = unwrap(self).layout();
-    return PyBool_FromLong(code == 2 ? layout.is_channels_last() : layout.is_contiguous());
+    return PyBool_FromLong(unwrap(self).layout().has_format(static_cast<MemoryFormat>(code)));
   });
 }
 

@@ -14,8 +14,8 @@ PyObject* convert(PyObject* self, std::optional<DType> dtype, bool copy,
                   std::optional<int64_t> format = {}, std::optional<Device> device = {}) {
   const Tensor& tensor = unwrap(self);
   DType target = dtype.value_or(tensor.dtype());
-  bool right_format = !format || *format == 1 ||
-                      (*format == 2 ? tensor.layout().is_channels_last() : tensor.is_contiguous());
+  const bool right_format =
+      !format || tensor.layout().has_format(static_cast<MemoryFormat>(*format));
   const bool stays = !device || *device == tensor.device();
   if (target == tensor.dtype() && stays && !copy && right_format) return new_ref(self);
   Tensor result;

@@ -18,6 +18,17 @@ bool has_no_elements(const Layout& layout) {
   return std::find(layout.sizes.begin(), layout.sizes.end(), 0) != layout.sizes.end();
 }
 
+// Calls fn(dimension) from the innermost one in memory to the outermost one.
+template <class Fn>
+void for_each_outwards(MemoryFormat format, size_t dims, Fn&& fn) {
+  const bool channels = format >= MemoryFormat::ChannelsLast;
+  if (channels) fn(size_t{1});
+  for (size_t i = dims; i-- > (channels ? 2 : 0);) fn(i);
+  if (channels) fn(size_t{0});
+}
+
+size_t dims_of(MemoryFormat format) { return format == MemoryFormat::ChannelsLast ? 4 : 5; }
+
 }  // namespace
 
 int64_t checked_numel(const char* op, IntList sizes) {
@@ -34,13 +45,15 @@ int64_t checked_numel(const char* op, IntList sizes) {
   return count == 0 ? 0 : stride;
 }
 
-Dims contiguous_strides(IntList sizes) {
+Dims contiguous_strides(IntList sizes) { return strides_of(MemoryFormat::Contiguous, sizes); }
+
+Dims strides_of(MemoryFormat format, IntList sizes) {
   Dims strides(sizes);
   int64_t stride = 1;
-  for (size_t i = sizes.size(); i-- > 0;) {
+  for_each_outwards(format, sizes.size(), [&](size_t i) {
     strides[i] = stride;
     stride *= std::max<int64_t>(sizes[i], 1);
-  }
+  });
   return strides;
 }
 
@@ -58,14 +71,31 @@ bool Layout::is_contiguous() const noexcept {
   return true;
 }
 
-bool Layout::is_channels_last() const noexcept {
-  if (sizes.size() != 4) return false;
+bool Layout::has_format(MemoryFormat format) const noexcept {
+  if (format == MemoryFormat::Preserve) return true;
+  if (format == MemoryFormat::Contiguous) return is_contiguous();
+  if (sizes.size() != dims_of(format)) return false;
   int64_t expected = 1;
-  for (const size_t i : {1, 3, 2, 0}) {
-    if (sizes[i] != 1 && strides[i] != expected) return has_no_elements(*this);
+  bool fits = true;
+  for_each_outwards(format, sizes.size(), [&](size_t i) {
+    fits = fits && (sizes[i] == 1 || strides[i] == expected);
     expected *= sizes[i];
-  }
-  return true;
+  });
+  return fits || has_no_elements(*this);
+}
+
+MemoryFormat Layout::suggested_format() const noexcept {
+  const auto format = sizes.size() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
+  if (sizes.size() != dims_of(format) || has_no_elements(*this)) return MemoryFormat::Contiguous;
+  int64_t least = 1;  // what the strides so far reach over
+  bool fits = true;
+  for_each_outwards(format, sizes.size(), [&](size_t i) {
+    fits = fits && strides[i] >= least;
+    least = strides[i] * sizes[i];
+  });
+  // All the same where a batch has one element for each channel.
+  const bool is_ambiguous = strides[0] == strides[1];
+  return fits && !is_ambiguous ? format : MemoryFormat::Contiguous;
 }
 
 bool Layout::is_non_overlapping() const noexcept {

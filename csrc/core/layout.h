@@ -5,9 +5,17 @@
 // Invariants: sizes.size() == strides.size(); every size >= 0; product of sizes fits in int64.
 #pragma once
 
+#include <array>
+
 #include "core/dims.h"
 
 namespace weft {
+
+// PyTorch's numbers for memory formats. In channels_last the channels of an image (N, C, H, W), or
+// of a volume (N, C, D, H, W), lie beside each other.
+enum class MemoryFormat : int64_t { Contiguous, Preserve, ChannelsLast, ChannelsLast3d };
+inline constexpr std::array kMemoryFormats{"contiguous_format", "preserve_format", "channels_last",
+                                           "channels_last_3d"};
 
 struct Layout {
   Dims sizes;
@@ -26,7 +34,10 @@ struct Layout {
   }
   // Strides of dimensions of size 1 do not count; a layout without elements is contiguous.
   bool is_contiguous() const noexcept;
-  bool is_channels_last() const noexcept;  // 4-d, NHWC in memory
+  bool has_format(MemoryFormat format) const noexcept;  // Preserve: any layout has it
+  // The format that a result over such a layout takes on: the strides of single rows and columns
+  // count, so that an image of one element can tell.
+  MemoryFormat suggested_format() const noexcept;
   // True when no two indices reach the same element, as far as sorting strides can tell.
   bool is_non_overlapping() const noexcept;
 
@@ -42,6 +53,7 @@ struct Layout {
 // Product of sizes; raises RuntimeError naming `op` on a negative size or on overflow.
 int64_t checked_numel(const char* op, IntList sizes);
 Dims contiguous_strides(IntList sizes);
+Dims strides_of(MemoryFormat format, IntList sizes);
 
 // dim in [-ndim, ndim) to [0, ndim); raises IndexError "<op>: expected dim in [-2, 1], got 2".
 // A 0-d tensor accepts -1 and 0.

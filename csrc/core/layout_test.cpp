@@ -49,10 +49,29 @@ TEST(layout_contiguity_ignores_size_one) {
 }
 
 TEST(layout_channels_last) {
-  CHECK_TRUE(make({2, 3, 4, 5}, {60, 1, 15, 3}).is_channels_last());
-  CHECK_FALSE(Layout::contiguous(Dims{2, 3, 4, 5}).is_channels_last());
-  CHECK_TRUE(make({2, 1, 4, 5}, {20, 20, 5, 1}).is_channels_last());
-  CHECK_FALSE(make({3, 4, 5}, {1, 15, 3}).is_channels_last());
+  constexpr auto kLast = MemoryFormat::ChannelsLast, kLast3d = MemoryFormat::ChannelsLast3d;
+  CHECK_TRUE(make({2, 3, 4, 5}, {60, 1, 15, 3}).has_format(kLast));
+  CHECK_FALSE(Layout::contiguous(Dims{2, 3, 4, 5}).has_format(kLast));
+  CHECK_TRUE(make({2, 1, 4, 5}, {20, 20, 5, 1}).has_format(kLast));
+  CHECK_FALSE(make({3, 4, 5}, {1, 15, 3}).has_format(kLast));
+  CHECK_EQ(strides_of(kLast, Dims{2, 3, 4, 5}), (Dims{60, 1, 15, 3}));
+  CHECK_EQ(strides_of(kLast3d, Dims{2, 3, 4, 5, 6}), (Dims{360, 1, 90, 18, 3}));
+  CHECK_TRUE(make({2, 3, 4, 5, 6}, {360, 1, 90, 18, 3}).has_format(kLast3d));
+  CHECK_FALSE(make({2, 3, 4, 5}, {60, 1, 15, 3}).has_format(kLast3d));
+}
+
+TEST(layout_suggested_format) {
+  constexpr auto kPlain = MemoryFormat::Contiguous, kLast = MemoryFormat::ChannelsLast;
+  CHECK_TRUE(make({2, 3, 4, 5}, {60, 1, 15, 3}).suggested_format() == kLast);
+  CHECK_TRUE(make({2, 3, 4, 5}, {120, 1, 30, 6}).suggested_format() == kLast);  // some channels
+  CHECK_TRUE(make({2, 3, 1, 1}, {3, 1, 3, 3}).suggested_format() == kLast);
+  CHECK_TRUE(make({2, 3, 1, 1}, {3, 1, 1, 1}).suggested_format() == kPlain);
+  CHECK_TRUE(make({2, 1, 1, 1}, {1, 1, 1, 1}).suggested_format() == kPlain);
+  CHECK_TRUE(make({2, 3, 4, 5}, {60, 20, 5, 1}).suggested_format() == kPlain);
+  CHECK_TRUE(make({2, 3, 4, 5}, {0, 1, 0, 0}).suggested_format() == kPlain);
+  CHECK_TRUE(make({0, 3, 4, 5}, {60, 1, 15, 3}).suggested_format() == kPlain);
+  CHECK_TRUE(make({2, 3, 4, 5, 6}, {360, 1, 90, 18, 3}).suggested_format() ==
+             MemoryFormat::ChannelsLast3d);
 }
 
 TEST(layout_extent_with_negative_strides) {

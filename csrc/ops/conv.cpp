@@ -8,6 +8,7 @@
 #include "ops/blas.h"
 #include "ops/conv_channels.h"
 #include "ops/conv_depthwise.h"
+#include "ops/conv_gradients.h"
 #include "ops/conv_plane.h"
 #include "ops/conv_winograd.h"
 #include "ops/factory.h"
@@ -236,14 +237,12 @@ Tensor operand(const Tensor& tensor) {
 }
 
 bool goes_by_channels(const Tensor& x) {
-  return !x.is_contiguous() && x.layout().is_channels_last();
+  return !x.is_contiguous() && x.layout().has_format(MemoryFormat::ChannelsLast);
 }
 
 // In another dtype, in the same order.
 Tensor converted(const Tensor& x, DType dtype) {
-  const auto format = goes_by_channels(x) ? MemoryFormat::ChannelsLast : MemoryFormat::Contiguous;
-  const Tensor out =
-      make_empty("conv2d", x.sizes(), {dtype, {}, x.device(), {}, static_cast<int64_t>(format)});
+  const Tensor out = empty_as("conv2d", x, x.sizes(), dtype);
   copy_into(out, x);
   return out;
 }
@@ -361,8 +360,8 @@ Tensor _conv2d_sum(const Tensor& input, const Tensor& weight, const Tensor& bias
   const Geometry g = checked(input, weight, bias, {stride, padding, dilation, groups});
   const Dims sizes{g.batch, g.out_channels, g.out_height, g.out_width};
   const bool lies_so =
-      !residual.defined() || (residual.layout().is_channels_last() && residual.sizes() == sizes &&
-                              residual.dtype() == DType::F32);
+      !residual.defined() || (residual.layout().has_format(MemoryFormat::ChannelsLast) &&
+                              residual.sizes() == sizes && residual.dtype() == DType::F32);
   if (lies_so && gives_channels(g, input, weight)) {
     const Tensor b = bias.defined() ? operand(bias) : Tensor();
     return by_channels(g, input, weight,
@@ -388,6 +387,11 @@ Tensor _conv2d_backward_input(const Tensor& grad_output, const Tensor& weight, I
                                input_size, stride, padding, dilation, groups);
     return converted(sums, dtype);
   }
+  if (dtype == DType::F32 && goes_by_channels(grad_output)) {
+    const Tensor out = empty_as(op, grad_output, input_size, dtype);
+    const auto* grad = grad_output.data_as<const float>();
+    if (conv::channels_backward_input(g, grad, weight, out.data_as<float>())) return out;
+  }
   const Tensor grad = operand(grad_output);
   Tensor out = Tensor::empty(input_size, dtype, grad.device(), op);
   if (dtype == DType::F32 && conv::fits_winograd(g)) {
@@ -402,6 +406,23 @@ Tensor _conv2d_backward_input(const Tensor& grad_output, const Tensor& weight, I
   return laid_out(g, out, grad_output, weight);
 }
 
+namespace {
+
+// By channels: for a weight in that order, too, where the input lies so.
+Tensor weight_gradient(const char* op, const Geometry& g, const Tensor& grad_output,
+                       const Tensor& input, IntList weight_size) {
+  constexpr auto kFormat = static_cast<int64_t>(MemoryFormat::ChannelsLast);
+  const bool has_planes = !goes_by_channels(grad_output);
+  const Tensor grad = has_planes ? in_order(grad_output) : grad_output;
+  const Tensor x = goes_by_channels(input) ? input : ops::clone(input, kFormat);
+  const Tensor out = make_empty(op, weight_size, {DType::F32, {}, grad.device(), {}, kFormat});
+  conv::channels_backward_weight(g, grad.data_as<const float>(), has_planes,
+                                 x.data_as<const float>(), out.data_as<float>());
+  return goes_by_channels(input) ? out : in_order(out);
+}
+
+}  // namespace
+
 Tensor _conv2d_backward_weight(const Tensor& grad_output, const Tensor& input, IntList weight_size,
                                IntList stride, IntList padding, IntList dilation, int64_t groups) {
   const char* op = "_conv2d_backward_weight";
@@ -409,6 +430,11 @@ Tensor _conv2d_backward_weight(const Tensor& grad_output, const Tensor& input, I
       conv::geometry(op, input.sizes(), weight_size, {stride, padding, dilation, groups});
   check_dtypes(op, grad_output, input);
   check_grad(op, g, grad_output, input.sizes().size());
+  const bool by_channels = goes_by_channels(input) || (g.taps() > 1 && g.group_out() >= 128);
+  if (input.dtype() == DType::F32 && input.dim() == 4 && by_channels &&
+      conv::fits_weight_gradient(g)) {
+    return weight_gradient(op, g, grad_output, input, weight_size);
+  }
   const Tensor grad = operand(grad_output), x = operand(input);
   Tensor out = Tensor::empty(weight_size, grad.dtype(), grad.device(), op);
   conv::dispatch_conv(op, grad.dtype(), [&](auto type) {

@@ -7,21 +7,6 @@
 #include "ops_copying.h"
 
 namespace weft::native {
-namespace {
-
-bool has_format(const Tensor& tensor, int64_t format) {
-  switch (static_cast<MemoryFormat>(format)) {
-    case MemoryFormat::Contiguous:
-      return tensor.is_contiguous();
-    case MemoryFormat::ChannelsLast:
-      return tensor.layout().is_channels_last();
-    default:
-      return true;
-  }
-}
-
-}  // namespace
-
 Tensor copy_(const Tensor& self, const Tensor& src, bool) {
   copy_into(self, src, "copy_");
   return self;
@@ -57,7 +42,8 @@ Tensor contiguous(const Tensor& self, int64_t memory_format) {
   const auto preserve = static_cast<int64_t>(MemoryFormat::Preserve);
   WEFT_CHECK(memory_format != preserve,
              "contiguous: expected contiguous_format or channels_last, got preserve_format");
-  return has_format(self, memory_format) ? self : ops::clone(self, memory_format);
+  const bool lies_so = self.layout().has_format(static_cast<MemoryFormat>(memory_format));
+  return lies_so ? self : ops::clone(self, memory_format);
 }
 
 Tensor _to_copy(const Tensor& self, std::optional<DType> dtype, std::optional<int64_t> layout,

@@ -12,14 +12,6 @@ using MaybeInt = std::optional<int64_t>;
 using MaybeDevice = std::optional<Device>;
 using MaybeBool = std::optional<bool>;
 
-Dims channels_last_strides(const char* op, IntList size) {
-  WEFT_CHECK(size.size() == 4, op, ": expected 4 dims for channels_last, got shape ",
-             AsTuple{size});
-  const int64_t c = std::max<int64_t>(size[1], 1), h = std::max<int64_t>(size[2], 1);
-  const int64_t w = std::max<int64_t>(size[3], 1);
-  return {h * w * c, 1, w * c, c};
-}
-
 void zero_memory(const Tensor& tensor) {
   if (!tensor.on_cpu()) return fill(tensor, 0);
   const size_t bytes = static_cast<size_t>(tensor.numel()) * tensor.item_size();
@@ -38,14 +30,23 @@ Tensor make_empty(const char* op, IntList size, const FactoryOptions& options) {
   check_options(op, options);
   const Device device = options.device.value_or(Device{});
   const int64_t format = options.memory_format.value_or(0);
-  if (format == static_cast<int64_t>(MemoryFormat::ChannelsLast)) {
-    Dims strides = channels_last_strides(op, size);
-    const Tensor dense = Tensor::empty(size, options.dtype, device, op);
-    return Tensor(dense.storage(), {Dims(size), std::move(strides), 0}, options.dtype);
-  }
-  WEFT_CHECK(format == static_cast<int64_t>(MemoryFormat::Contiguous), op,
-             ": expected memory format contiguous_format or channels_last, got another one");
-  return Tensor::empty(size, options.dtype, device, op);
+  const auto plain = static_cast<int64_t>(MemoryFormat::Contiguous);
+  if (format == plain) return Tensor::empty(size, options.dtype, device, op);
+  const auto last = static_cast<int64_t>(MemoryFormat::ChannelsLast);
+  WEFT_CHECK(format == last || format == last + 1, op,
+             ": expected contiguous_format, channels_last or channels_last_3d, got another format");
+  const int64_t dims = format == last ? 4 : 5;
+  WEFT_CHECK(static_cast<int64_t>(size.size()) == dims, op, ": expected ", dims, " dims for ",
+             kMemoryFormats[static_cast<size_t>(format)], ", got shape ", AsTuple{size});
+  const Tensor dense = Tensor::empty(size, options.dtype, device, op);
+  const auto strides = strides_of(static_cast<MemoryFormat>(format), size);
+  return dense.with_layout({Dims(size), strides, 0});
+}
+
+Tensor empty_as(const char* op, const Tensor& model, IntList size, DType dtype) {
+  const bool fits = static_cast<int64_t>(size.size()) == model.dim();
+  const auto format = fits ? model.layout().suggested_format() : MemoryFormat::Contiguous;
+  return make_empty(op, size, {dtype, {}, model.device(), {}, static_cast<int64_t>(format)});
 }
 
 Tensor empty(IntList size, MaybeDType dtype, MaybeInt layout, MaybeDevice device,

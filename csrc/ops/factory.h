@@ -7,9 +7,6 @@
 
 namespace weft::native {
 
-// PyTorch's numbers for memory formats.
-enum class MemoryFormat : int64_t { Contiguous = 0, Preserve = 1, ChannelsLast = 2 };
-
 struct FactoryOptions {
   DType dtype;
   std::optional<int64_t> layout;
@@ -23,5 +20,7 @@ void check_options(const char* op, const FactoryOptions& options);
 
 // Uninitialised, laid out as asked.
 Tensor make_empty(const char* op, IntList size, const FactoryOptions& options);
+// In the format that the layout of `model` suggests, where the result has as many dimensions.
+Tensor empty_as(const char* op, const Tensor& model, IntList size, DType dtype);
 
 }  // namespace weft::native

@@ -4,6 +4,7 @@
 #include "core/thread_pool.h"
 #include "native_indexing.h"
 #include "native_views.h"
+#include "ops/memory_order.h"
 #include "ops/support.h"
 #include "ops/views.h"
 #include "ops_indexing.h"
@@ -52,18 +53,9 @@ void copy_stretch(const Tensor& from, const Tensor& out, int64_t outer, size_t l
   }
 }
 
-}  // namespace
-
-Tensor cat(const TensorList& tensors, int64_t dim) {
-  WEFT_CHECK_VALUE(!tensors.empty(), "cat: expected at least one tensor, got none");
-  DType dtype = tensors[0].dtype();
-  for (const Tensor& tensor : tensors) {
-    WEFT_CHECK(tensor.dim() > 0, "cat: expected tensors of at least 1 dim, got a 0-d tensor");
-    dtype = promote(dtype, tensor.dtype());
-  }
-  const Tensor& model = model_of(tensors);
-  dim = wrap_dim("cat", dim, model.dim());
-  Tensor out = Tensor::empty(joined_sizes(tensors, model, dim), dtype, model.device(), "cat");
+// Contiguous, from tensors whose sizes fit.
+Tensor joined(const TensorList& tensors, IntList sizes, int64_t dim, DType dtype) {
+  Tensor out = Tensor::empty(sizes, dtype, tensors[0].device(), "cat");
   if (out.numel() == 0) return out;
   const Split3 split = split_at(out.sizes(), dim);
   const size_t line = static_cast<size_t>(split.size * split.inner) * out.item_size();
@@ -81,6 +73,45 @@ Tensor cat(const TensorList& tensors, int64_t dim) {
     start += size;
   }
   return out;
+}
+
+// The format that a tensor suggests and none of the others contradicts, else the usual one.
+MemoryFormat common_format(const TensorList& tensors) {
+  MemoryFormat format = MemoryFormat::Contiguous;
+  for (const Tensor& tensor : tensors) {
+    if (format == MemoryFormat::Contiguous) format = tensor.layout().suggested_format();
+  }
+  for (const Tensor& tensor : tensors) {
+    const Layout& layout = tensor.layout();
+    const bool fits = layout.has_format(format) || layout.suggested_format() == format;
+    if (!fits && !is_skipped(tensor)) return MemoryFormat::Contiguous;
+  }
+  return format;
+}
+
+}  // namespace
+
+Tensor cat(const TensorList& tensors, int64_t dim) {
+  WEFT_CHECK_VALUE(!tensors.empty(), "cat: expected at least one tensor, got none");
+  DType dtype = tensors[0].dtype();
+  for (const Tensor& tensor : tensors) {
+    WEFT_CHECK(tensor.dim() > 0, "cat: expected tensors of at least 1 dim, got a 0-d tensor");
+    dtype = promote(dtype, tensor.dtype());
+  }
+  const Tensor& model = model_of(tensors);
+  dim = wrap_dim("cat", dim, model.dim());
+  const Dims sizes = joined_sizes(tensors, model, dim);
+  const MemoryFormat format = common_format(tensors);
+  if (format == MemoryFormat::Contiguous) return joined(tensors, sizes, dim, dtype);
+  const MemoryOrder order(format);
+  TensorList turned;
+  for (const Tensor& tensor : tensors) {
+    if (!is_skipped(tensor)) turned.push_back(order.turned(tensor));
+  }
+  Dims turned_sizes = turned[0].sizes();
+  const int64_t at = order.dim(dim, model.dim());
+  turned_sizes[at] = sizes[dim];
+  return order.back(joined(turned, turned_sizes, at, dtype));
 }
 
 Tensor stack(const TensorList& tensors, int64_t dim) {

@@ -6,19 +6,22 @@
 
 #include "core/thread_pool.h"
 #include "native_convolution.h"
+#include "ops/factory.h"
+#include "ops/norm_columns.h"
 #include "ops/norm_lines.h"
 #include "ops/support.h"
 
 namespace weft::native {
 namespace {
 
-// The input as [batch, channels, inner]; `count` values a channel.
+// The input as [batch, channels, inner]; `count` values a channel. In rows of channels where these
+// lie beside each other.
 struct Channels {
   int64_t batch, channels, inner;
+  MemoryFormat format;
   int64_t count() const { return batch * inner; }
-  // Lines long enough for loops of their own: a thread then takes a channel from its first sum to
-  // its result while it is in the cache.
-  bool has_lines() const { return inner >= 16; }
+  // Else lines: a thread takes a channel from its first sum to its result while it is in the cache.
+  bool has_rows() const { return inner == 1 || format != MemoryFormat::Contiguous; }
   int64_t line(int64_t n, int64_t channel) const { return (n * channels + channel) * inner; }
 };
 
@@ -35,7 +38,20 @@ Channels channels_of(const char* op, const Tensor& input) {
   WEFT_CHECK(input.dim() >= 2, op, ": expected an input of shape (N, C, ...), got ",
              AsTuple{input.sizes()});
   const Split3 split = split_at(input.sizes(), 1);
-  return {split.outer, split.size, split.inner};
+  return {split.outer, split.size, split.inner, input.layout().suggested_format()};
+}
+
+// An image or its gradient, uninitialised.
+Tensor image_of(const char* op, const Channels& c, const Tensor& like, DType dtype) {
+  return make_empty(op, like.sizes(),
+                    {dtype, {}, like.device(), {}, static_cast<int64_t>(c.format)});
+}
+
+Tensor in_format(const char* op, const Channels& c, const Tensor& tensor, DType dtype) {
+  if (tensor.dtype() == dtype && tensor.layout().has_format(c.format)) return tensor;
+  Tensor result = image_of(op, c, tensor, dtype);
+  copy_into(result, tensor);
+  return result;
 }
 
 void check_vector(const char* op, const char* what, const Tensor& tensor, const Channels& c) {
@@ -53,42 +69,31 @@ const T* data_or_null(const Tensor& tensor) {
   return tensor.defined() ? tensor.data_as<const T>() : nullptr;
 }
 
-// sums[k][c] += term k of (element, channel): `Terms` running sums for each channel.
-// term(element, channel, out) writes its values to out[0..Terms).
-template <int Terms, class Term>
-void channel_sums(const Channels& c, double (*sums)[Terms], Term&& term) {
-  auto add = [&](int64_t first, int64_t last) {
-    for (int64_t n = 0; n < c.batch; ++n) {
-      for (int64_t ch = first; ch < last; ++ch) {
-        // Four partial sums break the chain of dependent additions.
-        double partial[4][Terms] = {};
-        const int64_t start = (n * c.channels + ch) * c.inner;
-        for (int64_t i = 0; i < c.inner; ++i) {
-          double values[Terms];
-          term(start + i, ch, values);
-          for (int t = 0; t < Terms; ++t) partial[i & 3][t] += values[t];
-        }
-        for (int t = 0; t < Terms; ++t) {
-          sums[ch][t] += (partial[0][t] + partial[1][t]) + (partial[2][t] + partial[3][t]);
-        }
-      }
-    }
-  };
-  const int64_t grain = (int64_t{1} << 14) / std::max<int64_t>(1, c.count()) + 1;
-  parallel_for(c.channels, std::max<int64_t>(grain, c.inner == 1 ? 16 : 1), add);
-}
+// The rows in blocks, which threads take: as many as the sizes say, so that sums do not depend on
+// the number of threads.
+class RowBlocks {
+ public:
+  explicit RowBlocks(const Channels& c)
+      : rows_(c.count()), channels_(c.channels), count_(blocks_of(c)) {}
+  int64_t count() const { return count_; }
+  int64_t rows(int64_t block) const { return first(block + 1) - first(block); }
+  int64_t first(int64_t block) const { return rows_ * block / count_; }
 
-// body(element, channel) over everything, threads over images and channels.
-template <class Fn>
-void for_each_element(const Channels& c, Fn&& body) {
-  const int64_t grain = (int64_t{1} << 15) / std::max<int64_t>(1, c.inner) + 1;
-  parallel_for(c.batch * c.channels, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t line = begin; line < end; ++line) {
-      const int64_t channel = line % c.channels;
-      for (int64_t i = line * c.inner; i < (line + 1) * c.inner; ++i) body(i, channel);
-    }
-  });
-}
+  // body(block, first element, rows).
+  template <class Fn>
+  void for_each(Fn&& body) const {
+    parallel_for(count_, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t b = begin; b < end; ++b) body(b, first(b) * channels_, rows(b));
+    });
+  }
+
+ private:
+  static int64_t blocks_of(const Channels& c) {
+    constexpr int64_t kElements = int64_t{1} << 15, kMost = 256;
+    return std::clamp<int64_t>(c.count() * c.channels / kElements, 1, kMost);
+  }
+  int64_t rows_, channels_, count_;
+};
 
 // What training finds out about each channel.
 struct Statistics {
@@ -131,28 +136,43 @@ void update_running(const Tensor& running, const std::vector<double>& fresh, dou
   copy_into(running, updated);
 }
 
-// The same where the elements of a channel lie apart.
+// The same over rows. Each block finds its mean, and squares around that; both are put together:
+//   sum (x - mean)^2 = sum over blocks of (squares + rows * (mean of the block - mean)^2)
+// (Chan, Golub, LeVeque: Updating formulae and a pairwise algorithm for computing sample
+// variances).
 template <class T>
-void train_elements(const Channels& c, const T* x, const T* weight, const T* bias, double eps,
-                    Statistics& stats, T* out) {
-  const auto count = static_cast<double>(c.count());
-  auto sums = [](std::vector<double>& list) {
-    return reinterpret_cast<double (*)[1]>(list.data());
-  };
-  // Two passes: the mean first, so that squares do not cancel.
-  channel_sums<1>(c, sums(stats.mean), [&](int64_t i, int64_t, double* v) { v[0] = x[i]; });
-  for (double& mean : stats.mean) mean /= count;
-  channel_sums<1>(c, sums(stats.squares), [&](int64_t i, int64_t ch, double* v) {
-    const double centred = x[i] - stats.mean[ch];
-    v[0] = centred * centred;
+void train_rows(const Channels& c, const T* x, const T* weight, const T* bias, double eps,
+                Statistics& stats, T* out) {
+  const RowBlocks blocks(c);
+  const auto channels = static_cast<size_t>(c.channels);
+  std::vector<double> means(static_cast<size_t>(blocks.count()) * channels), squares(means.size());
+  blocks.for_each([&](int64_t block, int64_t first, int64_t rows) {
+    double* const mean = means.data() + block * c.channels;
+    norm::column_sums(rows, c.channels, x + first, mean);
+    for (size_t ch = 0; ch < channels; ++ch) mean[ch] /= static_cast<double>(rows);
+    norm::column_squares(rows, c.channels, x + first, mean, squares.data() + block * c.channels);
   });
-  std::vector<T> scale(stats.mean.size()), shift(stats.mean.size());
-  for (size_t ch = 0; ch < scale.size(); ++ch) {
-    stats.invstd[ch] = 1 / std::sqrt(stats.squares[ch] / count + eps);
-    scale[ch] = static_cast<T>(stats.invstd[ch]) * (weight ? weight[ch] : T(1));
-    shift[ch] = (bias ? bias[ch] : T(0)) - static_cast<T>(stats.mean[ch]) * scale[ch];
+  const auto count = static_cast<double>(c.count());
+  std::vector<T> scale(channels), shift(channels);
+  for (size_t ch = 0; ch < channels; ++ch) {
+    double sum = 0, sum_of_squares = 0;
+    for (int64_t b = 0; b < blocks.count(); ++b) {
+      sum += means[static_cast<size_t>(b) * channels + ch] * static_cast<double>(blocks.rows(b));
+    }
+    const double mean = sum / count;
+    for (int64_t b = 0; b < blocks.count(); ++b) {
+      const size_t at = static_cast<size_t>(b) * channels + ch;
+      const double apart = means[at] - mean;
+      sum_of_squares += squares[at] + static_cast<double>(blocks.rows(b)) * apart * apart;
+    }
+    const double invstd = 1 / std::sqrt(sum_of_squares / count + eps);
+    scale[ch] = static_cast<T>(invstd) * (weight ? weight[ch] : T(1));
+    shift[ch] = (bias ? bias[ch] : T(0)) - static_cast<T>(mean) * scale[ch];
+    stats.mean[ch] = mean, stats.squares[ch] = sum_of_squares, stats.invstd[ch] = invstd;
   }
-  for_each_element(c, [&](int64_t i, int64_t ch) { out[i] = x[i] * scale[ch] + shift[ch]; });
+  blocks.for_each([&](int64_t, int64_t first, int64_t rows) {
+    norm::scale_columns(rows, c.channels, x + first, scale.data(), shift.data(), out + first);
+  });
 }
 
 // The gradients by lines; sums of the gradient, and of the gradient times the normalised input.
@@ -182,18 +202,31 @@ void backward_lines(const Channels& c, const T* grad, const T* x, const T* weigh
 }
 
 template <class T>
-void backward_elements(const Channels& c, const T* grad, const T* x, const T* weight, const T* mean,
-                       const T* invstd, double (*pairs)[2], T* out) {
-  channel_sums<2>(c, pairs, [&](int64_t i, int64_t ch, double* v) {
-    v[0] = grad[i];
-    v[1] = double{grad[i]} * double{x[i] - mean[ch]} * double{invstd[ch]};
+void backward_rows(const Channels& c, const T* grad, const T* x, const T* weight, const T* mean,
+                   const T* invstd, double (*pairs)[2], T* out) {
+  const RowBlocks blocks(c);
+  const auto channels = static_cast<size_t>(c.channels);
+  std::vector<double> plain(static_cast<size_t>(blocks.count()) * channels), centred(plain.size());
+  blocks.for_each([&](int64_t block, int64_t first, int64_t rows) {
+    const int64_t at = block * c.channels;
+    norm::column_sums(rows, c.channels, grad + first, plain.data() + at);
+    norm::column_products(rows, c.channels, grad + first, x + first, mean, centred.data() + at);
   });
   const auto count = static_cast<double>(c.count());
-  for_each_element(c, [&](int64_t i, int64_t ch) {
-    const T normalised = (x[i] - mean[ch]) * invstd[ch];
-    const T centred = grad[i] - static_cast<T>(pairs[ch][0] / count) -
-                      normalised * static_cast<T>(pairs[ch][1] / count);
-    out[i] = centred * invstd[ch] * (weight ? weight[ch] : T(1));
+  std::vector<T> level(channels), slope(channels), scale(channels);
+  for (size_t ch = 0; ch < channels; ++ch) {
+    const auto inverse = static_cast<double>(invstd[ch]);
+    for (size_t at = ch; at < plain.size(); at += channels) {
+      pairs[ch][0] += plain[at];
+      pairs[ch][1] += centred[at] * inverse;
+    }
+    level[ch] = static_cast<T>(pairs[ch][0] / count);
+    slope[ch] = static_cast<T>(pairs[ch][1] * inverse / count);
+    scale[ch] = invstd[ch] * (weight ? weight[ch] : T(1));
+  }
+  blocks.for_each([&](int64_t, int64_t first, int64_t rows) {
+    norm::column_gradient<T>(rows, c.channels, grad + first, x + first,
+                             {mean, level.data(), slope.data(), scale.data()}, out + first);
   });
 }
 
@@ -213,18 +246,18 @@ std::tuple<Tensor, Tensor, Tensor> _batch_norm_train(const Tensor& input, const 
                    ": expected more than 1 value per channel when training, got shape ",
                    AsTuple{input.sizes()});
   const DType compute = compute_type(input.dtype());
-  const Tensor x = operand(input, compute), w = operand(weight, compute),
+  const Tensor x = in_format(op, c, input, compute), w = operand(weight, compute),
                b = operand(bias, compute);
   const int64_t per_channel[] = {c.channels};
-  Tensor out = Tensor::empty(input.sizes(), compute, input.device(), op);
+  Tensor out = image_of(op, c, input, compute);
   Tensor mean = Tensor::empty(per_channel, compute, input.device()),
          invstd = Tensor::empty(per_channel, compute, input.device());
   Statistics stats(c.channels);
   dispatch_float(op, compute, [&](auto type) {
     using T = typename decltype(type)::type;
     const T *from = x.data_as<const T>(), *scale = data_or_null<T>(w), *shift = data_or_null<T>(b);
-    (c.has_lines() ? train_lines<T> : train_elements<T>)(c, from, scale, shift, eps, stats,
-                                                         out.data_as<T>());
+    (c.has_rows() ? train_rows<T> : train_lines<T>)(c, from, scale, shift, eps, stats,
+                                                    out.data_as<T>());
     for (int64_t ch = 0; ch < c.channels; ++ch) {
       mean.data_as<T>()[ch] = static_cast<T>(stats.mean[ch]);
       invstd.data_as<T>()[ch] = static_cast<T>(stats.invstd[ch]);
@@ -244,21 +277,21 @@ std::tuple<Tensor, Tensor, Tensor> _batch_norm_backward(const Tensor& grad_outpu
   WEFT_CHECK(grad_output.sizes() == input.sizes(), op, ": expected a gradient of shape ",
              AsTuple{input.sizes()}, ", got ", AsTuple{grad_output.sizes()});
   const DType compute = compute_type(input.dtype());
-  const Tensor g = operand(grad_output, compute), x = operand(input, compute);
+  const Tensor g = in_format(op, c, grad_output, compute), x = in_format(op, c, input, compute);
   const Tensor w = operand(weight, compute), m = operand(mean, compute),
                r = operand(invstd, compute);
   const int64_t per_channel[] = {c.channels};
-  Tensor grad_input = Tensor::empty(input.sizes(), compute, input.device(), op);
+  Tensor grad_input = image_of(op, c, input, compute);
   Tensor grad_weight = Tensor::empty(per_channel, compute, input.device()),
          grad_bias = Tensor::empty(per_channel, compute, input.device());
   dispatch_float(op, compute, [&](auto type) {
     using T = typename decltype(type)::type;
     std::vector<double> sums(static_cast<size_t>(2 * c.channels));
     auto* pairs = reinterpret_cast<double (*)[2]>(sums.data());
-    (c.has_lines() ? backward_lines<T>
-                   : backward_elements<T>)(c, g.data_as<const T>(), x.data_as<const T>(),
-                                           data_or_null<T>(w), m.data_as<const T>(),
-                                           r.data_as<const T>(), pairs, grad_input.data_as<T>());
+    (c.has_rows() ? backward_rows<T>
+                  : backward_lines<T>)(c, g.data_as<const T>(), x.data_as<const T>(),
+                                       data_or_null<T>(w), m.data_as<const T>(),
+                                       r.data_as<const T>(), pairs, grad_input.data_as<T>());
     for (int64_t ch = 0; ch < c.channels; ++ch) {
       grad_bias.data_as<T>()[ch] = static_cast<T>(pairs[ch][0]);
       grad_weight.data_as<T>()[ch] = static_cast<T>(pairs[ch][1]);

@@ -34,22 +34,35 @@ struct Rows {
 class Room {
  public:
   // Rows so far apart that they would share few places of the nearest cache are copied.
-  Room(bool packs, const Matrix<const float>& a)
-      : copies_(a.column != 1 || a.row % 1024 == 0),
-        strips_(packs ? kBlockDepth * kPair : 0),
+  explicit Room(const PackedProduct& t)
+      : t_(t),
+        copies_(t.factors || t.a.column != 1 || t.a.row % 1024 == 0),
+        strips_(t.strips ? 0 : kBlockDepth * kPair),
         rows_(copies_ ? kRows * kLine : 0) {}
-  Rows rows(const Matrix<const float>& a, int64_t count, int64_t depth) {
-    if (!copies_) return {a.data, a.row};
-    pack_rows<float>(a, count, depth, rows_.data(), kLine);
+  Rows rows(int64_t first, int64_t count, int64_t begin, int64_t depth) {
+    const float* const from = t_.a.data + first * t_.a.row + begin * t_.a.column;
+    if (!copies_) return {from, t_.a.row};
+    if (t_.factors) {
+      t_.factors->rows(first, count, begin, depth, rows_.data(), kLine);
+    } else {
+      pack_rows<float>({from, t_.a.row, t_.a.column}, count, depth, rows_.data(), kLine);
+    }
     return {rows_.data(), kLine};
   }
-  const float* pack(const Matrix<const float>& b, int64_t depth, int64_t columns) {
-    blas::pack(b, depth, columns, strips_.data());
+  const float* strips(int64_t begin, int64_t depth, int64_t column, int64_t columns) {
+    if (t_.strips) return t_.strips + column * t_.k + begin * kStrip;
+    if (t_.factors) {
+      t_.factors->strips(begin, depth, column, columns, strips_.data());
+    } else {
+      const float* const from = t_.b.data + begin * t_.b.row + column * t_.b.column;
+      pack({from, t_.b.row, t_.b.column}, depth, columns, strips_.data());
+    }
     return strips_.data();
   }
 
  private:
   static constexpr int64_t kLine = kBlockDepth + kStrip;
+  const PackedProduct& t_;
   const bool copies_;
   Scratch<float> strips_, rows_;
 };
@@ -60,10 +73,7 @@ void add_part(const PackedProduct& t, const Rows& from, int64_t first, int64_t c
   const int64_t step = t.strips ? columns : kPair;  // of what is multiplied at once
   for (int64_t j = column; j < column + columns; j += step) {
     const int64_t width = std::min(step, column + columns - j), at = first * t.n + j;
-    const float* const to =
-        t.strips ? t.strips + j * t.k + begin * kStrip
-                 : room.pack({t.b.data + begin * t.b.row + j * t.b.column, t.b.row, t.b.column},
-                             depth, width);
+    const float* const to = room.strips(begin, depth, j, width);
     const Sink last = begin + depth == t.k ? t.sink.at(at, j) : Sink{};
     gemm_strips(count, width, depth, from.data, from.row, to, (t.strips ? t.k : depth) * kStrip,
                 t.add || begin > 0, t.out + at, t.n, last, t.of);
@@ -80,8 +90,7 @@ void run_piece(const PackedProduct& t, const Split::Piece& piece, Room& room) {
     const int64_t width = std::min(kPart, column + columns - j);
     for (int64_t block = 0; block < blocks; ++block) {
       const int64_t begin = t.k * block / blocks, depth = t.k * (block + 1) / blocks - begin;
-      const Rows from = room.rows(
-          {t.a.data + first * t.a.row + begin * t.a.column, t.a.row, t.a.column}, count, depth);
+      const Rows from = room.rows(first, count, begin, depth);
       add_part(t, from, first, count, j, width, begin, depth, room);
     }
   }
@@ -92,7 +101,7 @@ void run_piece(const PackedProduct& t, const Split::Piece& piece, Room& room) {
 void PackedProduct::run() const {
   const Split s = split_work(m, kRows, n, 1, k);
   parallel_for(s.pieces(), s.grain, [&](int64_t begin, int64_t end) {
-    Room room(!strips, a);
+    Room room(*this);
     for (int64_t i = begin; i < end; ++i) {
       const Split::Piece piece = s[i];
       if (piece.count > 0) run_piece(*this, piece, room);

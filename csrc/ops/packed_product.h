@@ -7,6 +7,20 @@
 
 namespace weft::blas {
 
+// Factors that do not lie in memory as matrices: parts of them, packed as they are met.
+class Factors {
+ public:
+  // to[i * line + p] = a[first + i, begin + p] for `count` rows and `depth` columns.
+  virtual void rows(int64_t first, int64_t count, int64_t begin, int64_t depth, float* to,
+                    int64_t line) const = 0;
+  // Strips of b[begin + p, column + j], each of `depth` rows. `columns`: at most two strips.
+  virtual void strips(int64_t begin, int64_t depth, int64_t column, int64_t columns,
+                      float* to) const = 0;
+
+ protected:
+  ~Factors() = default;
+};
+
 // out = sink(out * add + a @ b): m rows of n columns, row by row.
 struct PackedProduct {
   int64_t m, n, k;
@@ -16,6 +30,7 @@ struct PackedProduct {
   bool add;
   Elements of;
   float* out;
+  const Factors* factors = nullptr;  // instead of a and b
 
   void run() const;
 };

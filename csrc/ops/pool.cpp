@@ -108,7 +108,7 @@ void dispatch_max(DType dtype, Fn&& fn) {
 
 // Whether an operand is read by channels, where it lies, and the result is written so.
 bool goes_by_channels(const Tensor& x) {
-  return !x.is_contiguous() && x.layout().is_channels_last();
+  return !x.is_contiguous() && x.layout().has_format(MemoryFormat::ChannelsLast);
 }
 
 // An uninitialised tensor in the order of x's memory.
@@ -120,6 +120,16 @@ Tensor like(const Tensor& x, IntList sizes, DType dtype, const char* op) {
 Tensor in_type(const Tensor& x, DType dtype, const char* op) {
   if (x.dtype() == dtype) return x;
   Tensor result = like(x, x.sizes(), dtype, op);
+  copy_into(result, x);
+  return result;
+}
+
+// x in the order of another tensor's memory, in a dtype.
+Tensor in_order_of(const Tensor& model, const Tensor& x, DType dtype, const char* op) {
+  const auto format =
+      goes_by_channels(model) ? MemoryFormat::ChannelsLast : MemoryFormat::Contiguous;
+  if (x.dtype() == dtype && x.layout().has_format(format)) return x;
+  Tensor result = like(model, x.sizes(), dtype, op);
   copy_into(result, x);
   return result;
 }
@@ -183,18 +193,27 @@ Tensor max_pool2d(const Tensor& self, IntList kernel_size, IntList stride, IntLi
 
 namespace {
 
-// Threads take planes; one has at least some thousand elements to do.
+struct Planes {
+  static constexpr int64_t kMost = 64;  // taken together
+  int64_t count, in, out;
+  int64_t step = 1;  // from a position to the next one: the number of channels where these lie so
+};
+
+// Calls fn(start in the input, in the result, planes that lie beside each other there). Threads
+// take those; one has at least some thousand elements to do.
 template <class Fn>
-void for_each_plane(int64_t planes, int64_t work, Fn&& body) {
-  parallel_for(planes, pool::kGrain / std::max<int64_t>(1, work) + 1,
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t plane = begin; plane < end; ++plane) body(plane);
-               });
+void for_each_planes(const Planes& p, int64_t work, Fn&& fn) {
+  constexpr int64_t kMost = Planes::kMost;
+  const int64_t parts = (p.step + kMost - 1) / kMost, pieces = p.count / p.step * parts;
+  const int64_t grain = pool::kGrain / std::max<int64_t>(1, work * std::min(kMost, p.step)) + 1;
+  parallel_for(pieces, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t image = i / parts * p.step, first = i % parts * kMost;
+      fn(image * p.in + first, image * p.out + first, std::min(kMost, p.step - first));
+    }
+  });
 }
 
-struct Planes {
-  int64_t count, in, out;
-};
 // The planes of an index tensor of max_pool2d into inputs of the given size.
 Planes planes_of(const char* op, IntList input_size, const Tensor& indices) {
   const int64_t count = pool::count_planes(op, input_size);
@@ -210,7 +229,7 @@ Planes planes_of(const char* op, IntList input_size, const Tensor& indices) {
     WEFT_CHECK_INDEX(at[i] >= 0 && at[i] < in, op, ": expected indices in [0, ", in - 1, "], got ",
                      at[i]);
   }
-  return {count, in, out};
+  return {count, in, out, goes_by_channels(indices) ? indices.size(1) : 1};
 }
 
 }  // namespace
@@ -218,34 +237,43 @@ Planes planes_of(const char* op, IntList input_size, const Tensor& indices) {
 Tensor _max_pool2d_backward(const Tensor& grad_output, const Tensor& indices, IntList input_size) {
   const char* op = "_max_pool2d_backward";
   check_grad(op, grad_output, indices.sizes());
-  const Tensor at = in_order(indices);
-  const Tensor grad = in_order(as_dtype(grad_output, max_type(op, grad_output.dtype())));
+  const Tensor at = goes_by_channels(indices) ? indices : in_order(indices);
+  const Tensor grad = in_order_of(at, grad_output, max_type(op, grad_output.dtype()), op);
   const Planes p = planes_of(op, input_size, at);
-  Tensor out = zeros_of(input_size, grad.dtype(), grad.device(), op);
+  const Tensor out = like(at, input_size, grad.dtype(), op);
+  fill(out, 0, op);
   dispatch_max(grad.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    for_each_plane(p.count, p.out, [&](int64_t plane) {
-      const T* from = grad.data_as<const T>() + plane * p.out;
-      const int64_t* places = at.data_as<const int64_t>() + plane * p.out;
-      T* to = out.data_as<T>() + plane * p.in;
-      for (int64_t i = 0; i < p.out; ++i) to[places[i]] = static_cast<T>(to[places[i]] + from[i]);
+    for_each_planes(p, p.out, [&](int64_t input, int64_t result, int64_t planes) {
+      const T* from = grad.data_as<const T>() + result;
+      const int64_t* places = at.data_as<const int64_t>() + result;
+      T* to = out.data_as<T>() + input;
+      for (int64_t i = 0; i < p.out * p.step; i += p.step) {
+        for (int64_t c = 0; c < planes; ++c) {
+          T& sum = to[places[i + c] * p.step + c];
+          sum = static_cast<T>(sum + from[i + c]);
+        }
+      }
     });
   });
-  return as_dtype(out, grad_output.dtype());
+  return in_type(out, grad_output.dtype(), op);
 }
 
 Tensor _max_pool2d_gather(const Tensor& self, const Tensor& indices) {
   const char* op = "_max_pool2d_gather";
-  const Tensor at = in_order(indices), x = in_order(self);
+  const Tensor at = goes_by_channels(indices) ? indices : in_order(indices);
+  const Tensor x = in_order_of(at, self, self.dtype(), op);
   const Planes p = planes_of(op, x.sizes(), at);
-  Tensor out = Tensor::empty(indices.sizes(), x.dtype(), x.device(), op);
+  const Tensor out = like(at, indices.sizes(), x.dtype(), op);
   dispatch_size(x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    for_each_plane(p.count, p.out, [&](int64_t plane) {
-      const T* from = x.data_as<const T>() + plane * p.in;
-      const int64_t* places = at.data_as<const int64_t>() + plane * p.out;
-      T* to = out.data_as<T>() + plane * p.out;
-      for (int64_t i = 0; i < p.out; ++i) to[i] = from[places[i]];
+    for_each_planes(p, p.out, [&](int64_t input, int64_t result, int64_t planes) {
+      const T* from = x.data_as<const T>() + input;
+      const int64_t* places = at.data_as<const int64_t>() + result;
+      T* to = out.data_as<T>() + result;
+      for (int64_t i = 0; i < p.out * p.step; i += p.step) {
+        for (int64_t c = 0; c < planes; ++c) to[i + c] = from[places[i + c] * p.step + c];
+      }
     });
   });
   return out;
@@ -294,20 +322,24 @@ void average(const Pooling& p, const Averaging& mode, const Tensor& x, const Ten
 
 // The transpose: each gradient shared out over its window.
 template <class T>
-void spread(const Pooling& p, const Averaging& mode, const T* grad, T* out) {
+void spread(const Pooling& p, const Averaging& mode, int64_t step, const T* grad, T* out) {
   const std::vector<T> rows = counts_of<T>(p.h, mode, true),
                        columns = counts_of<T>(p.w, mode, false);
-  for_each_plane(p.planes, p.out_plane() * p.h.kernel * p.w.kernel, [&](int64_t plane) {
-    const T* from = grad + plane * p.out_plane();
-    T* to = out + plane * p.in_plane();
-    for (int64_t y = 0; y < p.h.out; ++y) {
-      const int64_t top = p.h.start(y), bottom = p.h.begin(y) + p.h.last(y);
-      for (int64_t x = 0; x < p.w.out; ++x) {
-        const T by = rows[static_cast<size_t>(y)] * columns[static_cast<size_t>(x)];
-        const T share = *from++ / by;
-        const int64_t left = p.w.start(x), right = p.w.begin(x) + p.w.last(x);
-        for (int64_t r = top; r < bottom; ++r) {
-          for (int64_t c = left; c < right; ++c) to[r * p.w.size + c] += share;
+  const Planes planes{p.planes, p.in_plane(), p.out_plane(), step};
+  const int64_t work = p.out_plane() * p.h.kernel * p.w.kernel;
+  for_each_planes(planes, work, [&](int64_t input, int64_t result, int64_t count) {
+    const T* from = grad + result;
+    T* to = out + input;
+    for (int64_t i = 0; i < p.out_plane(); ++i, from += step) {
+      const int64_t y = i / p.w.out, x = i % p.w.out;
+      const T by = rows[static_cast<size_t>(y)] * columns[static_cast<size_t>(x)];
+      T shares[Planes::kMost];
+      for (int64_t c = 0; c < count; ++c) shares[c] = from[c] / by;
+      const int64_t left = p.w.start(x), right = p.w.begin(x) + p.w.last(x);
+      for (int64_t r = p.h.start(y); r < p.h.begin(y) + p.h.last(y); ++r) {
+        for (int64_t at = (r * p.w.size + left) * step; at < (r * p.w.size + right) * step;
+             at += step) {
+          for (int64_t c = 0; c < count; ++c) to[at + c] += shares[c];
         }
       }
     }
@@ -339,13 +371,15 @@ Tensor _avg_pool2d_backward(const Tensor& grad_output, IntList input_size, IntLi
   const Pooling p =
       pool::make_pooling(op, input_size, kernel_size, stride, padding, kNoDilation, ceil_mode);
   check_grad(op, grad_output, p.out_sizes);
-  const Tensor grad = in_order(as_dtype(grad_output, compute_type(grad_output.dtype())));
-  Tensor out = zeros_of(input_size, grad.dtype(), grad.device(), op);
+  const Tensor grad = in_order_of(grad_output, grad_output, compute_type(grad_output.dtype()), op);
+  const Tensor out = like(grad, input_size, grad.dtype(), op);
+  fill(out, 0, op);
+  const int64_t step = goes_by_channels(grad) ? grad.size(1) : 1;
   dispatch_float(op, grad.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    spread(p, mode, grad.data_as<const T>(), out.data_as<T>());
+    spread(p, mode, step, grad.data_as<const T>(), out.data_as<T>());
   });
-  return as_dtype(out, grad_output.dtype());
+  return in_type(out, grad_output.dtype(), op);
 }
 
 }  // namespace weft::native

@@ -6,6 +6,7 @@
 #include "native_indexing.h"
 #include "native_views.h"
 #include "ops/accumulate.h"
+#include "ops/factory.h"
 #include "ops/running_sum.h"
 #include "ops/support.h"
 #include "ops/views.h"
@@ -23,7 +24,9 @@ Tensor flip(const Tensor& self, IntList dims) {
     if (layout.sizes[dim] > 0) layout.offset += (layout.sizes[dim] - 1) * layout.strides[dim];
     layout.strides[dim] = -layout.strides[dim];
   }
-  return contiguous_copy(self.with_layout(std::move(layout)));
+  const Tensor out = empty_as("flip", self, self.sizes(), self.dtype());
+  copy_into(out, self.with_layout(std::move(layout)));
+  return out;
 }
 
 namespace {

@@ -3,6 +3,8 @@
 // differ only in their tables of indices and weights.
 #include "core/thread_pool.h"
 #include "native_padding.h"
+#include "ops/factory.h"
+#include "ops/memory_order.h"
 #include "ops/support.h"
 #include "ops/views.h"
 
@@ -41,7 +43,7 @@ Tensor constant_pad_nd(const Tensor& self, IntList pad, const Scalar& value) {
       source = views::narrow(source, dim, parts.back().from, parts.back().length);
     }
   }
-  Tensor out = Tensor::empty(sizes, self.dtype(), self.device(), op);
+  const Tensor out = empty_as(op, self, sizes, self.dtype());
   copy_into(
       out,
       Tensor::scalar(value, self.dtype()).with_layout({Dims(sizes), Dims(sizes.size(), 0), 0}));
@@ -135,9 +137,11 @@ Tensor _resample(const Tensor& self, int64_t dim, const Tensor& index, const Ten
   WEFT_CHECK(self.dim() > 0, op, ": expected at least 1 dim, got a 0-d tensor");
   const DType kind = compute_type(self.dtype());
   const Taps t = taps_of(op, index, weight, self.size(dim), kind);
-  const Tensor x = in_order(as_dtype(self, kind));
-  const Split3 s = split_at(self.sizes(), dim);
-  Dims sizes(self.sizes());
+  const MemoryOrder order(self);
+  const Tensor x = in_order(as_dtype(order.turned(self), kind));
+  dim = order.dim(dim, self.dim());
+  const Split3 s = split_at(x.sizes(), dim);
+  Dims sizes(x.sizes());
   sizes[dim] = t.outputs;
   Tensor out = Tensor::empty(sizes, kind, self.device(), op);
   dispatch_float(op, kind, self.dtype(), [&](auto type) {
@@ -146,7 +150,7 @@ Tensor _resample(const Tensor& self, int64_t dim, const Tensor& index, const Ten
       resample_lines(s, t, x.data_as<const T>(), out.data_as<T>(), begin, end);
     });
   });
-  return as_dtype(out, self.dtype());
+  return order.back(as_dtype(out, self.dtype()));
 }
 
 Tensor _resample_backward(const Tensor& grad_output, int64_t dim, int64_t size, const Tensor& index,
@@ -157,10 +161,12 @@ Tensor _resample_backward(const Tensor& grad_output, int64_t dim, int64_t size, 
   const Taps t = taps_of(op, index, weight, size, kind);
   WEFT_CHECK(grad_output.size(dim) == t.outputs, op, ": expected a gradient of size ", t.outputs,
              " at dim ", dim, ", got shape ", AsTuple{grad_output.sizes()});
-  Dims sizes(grad_output.sizes());
+  const MemoryOrder order(grad_output);
+  const Tensor grad = in_order(as_dtype(order.turned(grad_output), kind));
+  dim = order.dim(dim, grad.dim());
+  Dims sizes(grad.sizes());
   sizes[dim] = size;
   const Split3 s = split_at(sizes, dim);
-  const Tensor grad = in_order(as_dtype(grad_output, kind));
   Tensor out = zeros_of(sizes, kind, grad_output.device(), op);
   dispatch_float(op, kind, grad_output.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
@@ -169,7 +175,7 @@ Tensor _resample_backward(const Tensor& grad_output, int64_t dim, int64_t size, 
       share_out(s, t, grad.data_as<const T>(), out.data_as<T>(), begin, end);
     });
   });
-  return as_dtype(out, grad_output.dtype());
+  return order.back(as_dtype(out, grad_output.dtype()));
 }
 
 }  // namespace weft::native

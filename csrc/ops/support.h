@@ -24,9 +24,10 @@ inline Tensor as_vector(const Tensor& tensor) {
   return tensor.dim() > 0 ? tensor : tensor.with_layout({{1}, {1}, tensor.offset()});
 }
 
+// In the order of the tensor's memory.
 inline Tensor as_dtype(const Tensor& tensor, DType dtype) {
   if (tensor.dtype() == dtype) return tensor;
-  Tensor result = Tensor::empty(tensor.sizes(), dtype, tensor.device());
+  Tensor result = empty_preserve(tensor, dtype, tensor.device());
   copy_into(result, tensor);
   return result;
 }

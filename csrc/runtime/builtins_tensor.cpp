@@ -30,8 +30,7 @@ std::vector<int64_t> listed(IntList items) { return {items.begin(), items.end()}
 Value tensor_size(const Tensor& tensor) { return Value(listed(tensor.sizes())); }
 Value tensor_stride(const Tensor& tensor) { return Value(listed(tensor.strides())); }
 bool tensor_lies_as(const Tensor& tensor, const Value& format) {
-  const bool last = format.to_int() == static_cast<int64_t>(native::MemoryFormat::ChannelsLast);
-  return last ? tensor.layout().is_channels_last() : tensor.is_contiguous();
+  return tensor.layout().has_format(static_cast<MemoryFormat>(format.to_int()));
 }
 Value tensor_layout(const Tensor&) { return Value(int64_t{0}); }
 Value tensor_name(const Tensor&) { return Value(); }
@@ -48,9 +47,8 @@ Tensor tensor_detach_(const Tensor& tensor) {
   return tensor;
 }
 Tensor tensor_resize_(const Tensor& tensor, const Value& sizes, const Value& format) {
-  WEFT_CHECK(format.is_none() ||
-                 format.to_int() != static_cast<int64_t>(native::MemoryFormat::ChannelsLast),
-             "resize_: expected contiguous_format, got channels_last");
+  WEFT_CHECK(format.is_none() || format.to_int() <= 1,
+             "resize_: expected contiguous_format in a program, got channels_last");
   autograd::resize("resize_", tensor, Dims(sizes.to_ints()));
   return tensor;
 }

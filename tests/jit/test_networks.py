@@ -45,8 +45,10 @@ _COUNTS: dict[str, tuple[tuple[int, ...], dict[str, int]]] = {
         (1, 3, 32, 32),
         {**_RESNET, "aten::_conv2d_sum": 4, "aten::conv2d": 1, "turned": 1},
     ),
-    # Joins and transposed convolutions keep planes.
-    "U-Net, batch 4": ((1, 3, 16, 16), {"aten::batch_norm": 0, "aten::conv2d": 11}),
+    "U-Net, batch 4": (
+        (1, 3, 16, 16),
+        {**_RESNET, "aten::_conv2d_sum": 10, "aten::conv2d": 1, "turned": 10},
+    ),
     "LSTM": ((2, 5, 256), {"aten::_recurrent_layer": 2}),
     "transformer encoder": ((1, 4, 384), {"aten::layer_norm": 12}),
 }

@@ -57,6 +57,8 @@ sparse_bsc: layout
 contiguous_format: memory_format
 preserve_format: memory_format
 channels_last: memory_format
+channels_last_3d: memory_format
+_memory_formats: tuple[memory_format, ...]
 
 def __getattr__(name: str) -> Any: ...
 """

@@ -68,6 +68,7 @@ def _order_of_format(x: Tensor, formats: Sequence[Any]) -> tuple[int, ...]:
     orders = {
         _C.contiguous_format: tuple(range(x.dim())),
         _C.channels_last: (0, 2, 3, 1),
+        _C.channels_last_3d: (0, 2, 3, 4, 1),
     }
     for each in formats:
         if each not in orders:

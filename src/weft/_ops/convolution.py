@@ -63,7 +63,7 @@ op(
     "int[2] padding=0, int[2] output_padding=0, int groups=1, int[2] dilation=1) -> Tensor",
     doc="The transpose of conv2d: what its gradient does to images.",
     native="conv_transpose2d",
-    tags=("composite", "autocast_lower"),
+    tags=("composite", "autocast_lower", "by_channels"),
 )
 backward_op(
     "_conv2d_backward_input(Tensor grad_output, Tensor weight, int[] input_size, int[2] stride, "
@@ -100,6 +100,7 @@ op(
     doc="The greatest element of each window, and where it lies in its image.",
     native="max_pool2d_with_indices",
     grad={"self": "_max_pool2d_backward(grad, result1, self.shape)"},
+    tags=("by_channels",),
     variants="nn",
     shape="pooled(self, kernel_size, stride, padding, dilation, ceil_mode)",
     result=("self", "int64"),
@@ -197,7 +198,7 @@ backward_op(
     native="_batch_norm_train",
     constants=("running_mean", "running_var"),
     grad={"input, weight, bias": "_batch_norm_backward(grad, input, weight, result1, result2)"},
-    tags=("writes_statistics",),
+    tags=("writes_statistics", "by_channels"),
     shape="each(input, [input[1]], [input[1]])",
 )
 backward_op(

@@ -14,7 +14,7 @@ op(
     native="cat",
     grad={"tensors": "split_with_sizes(grad, tensors.sizes(dim), dim)"},
     out="out",
-    tags=("autocast_widest", "casts_out"),
+    tags=("autocast_widest", "casts_out", "by_channels"),
     shape="joined(tensors, dim)",
     result="tensors",
 )
@@ -32,6 +32,7 @@ op(
     doc="A copy with the order of the dimensions `dims` reversed.",
     native="flip",
     grad={"self": "grad.flip(dims)"},
+    tags=("by_channels",),
     shape="self",
     result="self",
 )
@@ -40,6 +41,7 @@ op(
     doc="A copy with entries moved on by `shifts`; those that fall off come in at the start.",
     native="roll",
     grad={"self": "grad.roll(negated(shifts), dims)"},
+    tags=("by_channels",),
     shape="self",
     result="self",
 )

@@ -62,14 +62,11 @@ def _resize(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
     """
     if len(size) == 1 and not isinstance(size[0], int):
         size = tuple(size[0])
-    _C._resize(self, size)
     if memory_format is None or memory_format is _C.contiguous_format:
-        return self
-    if memory_format is _C.channels_last and len(size) == 4:
-        _, c, h, w = size
-        strides = (h * w * c, 1, w * c, c)
-        return _C._set(self, self, size, strides, self.storage_offset())
-    raise RuntimeError(f"resize_: expected contiguous_format, got {memory_format}")
+        return _C._resize(self, size)
+    like = _C._functions["empty"](size, memory_format=memory_format, device="meta")
+    _C._resize(self, size)
+    return _C._set(self, self, size, like.stride(), self.storage_offset())
 
 
 def _resize_as(self: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:

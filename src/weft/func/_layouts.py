@@ -134,7 +134,7 @@ def _index_select(level: Level, op: Operator, given: Sequence[Any]) -> Any:
 @rule("clone", "contiguous", "_to_copy")
 def _copy(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     place = op.index("memory_format")
-    if given[place] in (_C.channels_last,):
+    if given[place] in (_C.channels_last, _C.channels_last_3d):
         raise Unbatchable
     return leading(level, op, given)
 

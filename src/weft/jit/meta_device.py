@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from weft import _C
@@ -31,15 +32,6 @@ class _Sizes(tuple[int, ...]):
 
     dtype: Any
     strides: tuple[int, ...]
-
-
-class _ChannelsLast(tuple[int, ...]):
-    """The sizes of a result whose channels lie beside each other."""
-
-    @property
-    def strides(self) -> tuple[int, ...]:
-        _, channels, height, width = self
-        return height * width * channels, 1, width * channels, channels
 
 
 class _Each(list[Any]):
@@ -65,12 +57,32 @@ def results(key: str, given: list[Any]) -> list[Look | int | None]:
     dtypes = _dtypes(operator, row, seen, len(shapes))
     if dtypes is None or any(None in shape for shape in shapes if shape is not ABSENT):
         return []
-    return list(map(_look, shapes, dtypes))
+    by_channels = "by_channels" in row.tags and _lie_by_channels(next(iter(seen.values())))
+    return [_look(shape, dtype, by_channels) for shape, dtype in zip(shapes, dtypes)]
 
 
-def _look(shape: Any, dtype: Any) -> Look | None:
-    strides = shape.strides if isinstance(shape, _ChannelsLast) else None
-    return None if shape is ABSENT else Look(tuple(shape), dtype, strides)
+def _look(shape: Any, dtype: Any, by_channels: bool) -> Look | None:
+    if shape is ABSENT:
+        return None
+    strides = _strides(shape) if by_channels and len(shape) in (4, 5) else None
+    return Look(tuple(shape), dtype, strides)
+
+
+def _strides(sizes: Sequence[int]) -> tuple[int, ...]:
+    """Of images or volumes whose channels lie beside each other."""
+    lines = [math.prod(sizes[place + 1 :]) * sizes[1] for place in range(2, len(sizes))]
+    return (math.prod(sizes[1:]), 1, *lines)
+
+
+def _lie_by_channels(images: Any) -> bool:
+    """Whether an operand has channels beside each other that are not alone in their places; of a
+    list those with several."""
+    if isinstance(images, list):
+        several = [image for image in images if len(image) < 2 or image[1] > 1]
+        return bool(several) and all(map(_lie_by_channels, several))
+    if len(images) not in (4, 5) or images.strides != _strides(images):
+        return False
+    return images[1] > 1 and math.prod(images[2:]) > 1
 
 
 def _seen(value: Any) -> Any:
@@ -161,17 +173,8 @@ def _indexed(sizes: Any, indices: Any) -> Any:
     return [*kept[:first], *taken, *kept[first:]]
 
 
-def _pooled(sizes: Any, *window: Any) -> Any:
-    """The sizes after pooling, in the memory order of the image."""
-    pooled = WORDS["pooled"](sizes, *window)
-    laid_out = len(sizes) == 4 and sizes.strides == _ChannelsLast(sizes).strides
-    by_channels = laid_out and sizes[1] > 1 and math.prod(sizes[2:]) > 1
-    return _ChannelsLast(pooled) if by_channels else pooled
-
-
 _WORDS = {
     **WORDS,
     "each": lambda *shapes: _Each(shapes),
     "indexed": _indexed,
-    "pooled": _pooled,
 }

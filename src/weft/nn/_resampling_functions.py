@@ -69,10 +69,13 @@ def interpolate(
     if mode == "area":
         return _area(input, sizes)
     if not linear:
+        lasts = (_C.channels_last, _C.channels_last_3d)
+        by_channels = any(input.is_contiguous(memory_format=each) for each in lasts)
+        x, first = (input.movedim(1, -1), 1) if by_channels else (input, 2)
         for i in range(spatial):
-            index = _nearest(input, i + 2, sizes[i], scales[i], 0.5 if mode[7:] else 0.0)
-            input = input.index_select(i + 2, index)
-        return input
+            index = _nearest(x, i + first, sizes[i], scales[i], 0.5 if mode[7:] else 0.0)
+            x = x.index_select(i + first, index)
+        return x.movedim(-1, 1) if by_channels else x
     in_bytes = input.dtype == _C.uint8 and mode in ("bilinear", "bicubic")
     if not in_bytes:
         _check_floating(mode, input)

@@ -24,17 +24,12 @@ class TensorMetadata(NamedTuple):
 
 def _extract_tensor_metadata(result: Tensor, include_contiguity: bool = True) -> TensorMetadata:
     """The metadata of a tensor."""
-    formats = (_C.contiguous_format, _C.channels_last) if include_contiguity else ()
-    held = next((f for f in formats if _has_format(result, f)), None)
+    formats = (_C.contiguous_format, _C.channels_last, _C.channels_last_3d)
+    held = next((f for f in formats if result.is_contiguous(memory_format=f)), None)
+    held = held if include_contiguity else None
     return TensorMetadata(
         *(result.shape, result.dtype, result.requires_grad, result.stride(), held, False, {})
     )
-
-
-def _has_format(tensor: Tensor, memory_format: _C.memory_format) -> bool:
-    if memory_format is _C.channels_last and tensor.dim() != 4:
-        return False
-    return tensor.is_contiguous(memory_format=memory_format)
 
 
 class ShapeProp(Interpreter):

@@ -15,7 +15,6 @@ from weft.jit.ir import types as ty
 from weft.jit.ir.literals import quote
 
 LAYOUTS = {_C.strided: 0}
-MEMORY_FORMATS = {_C.contiguous_format: 0, _C.preserve_format: 1, _C.channels_last: 2}
 
 
 def plain(value: Any) -> Any:
@@ -25,7 +24,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, _C.layout):
         return LAYOUTS[value]
     if isinstance(value, _C.memory_format):
-        return MEMORY_FORMATS[value]
+        return _C._memory_formats.index(value)
     return value
 
 

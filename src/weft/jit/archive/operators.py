@@ -33,11 +33,7 @@ from weft.library._overloads import overload_of
 _BY_NUMBER: dict[ty.Type, Any] = {
     ty.DTYPE: NUMBERED_DTYPES,
     ty.LAYOUT: {0: _C.strided},
-    ty.MEMORY_FORMAT: {
-        0: _C.contiguous_format,
-        1: _C.preserve_format,
-        2: _C.channels_last,
-    },
+    ty.MEMORY_FORMAT: dict(enumerate(_C._memory_formats)),
 }
 
 

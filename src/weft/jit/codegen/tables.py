@@ -8,6 +8,7 @@ import struct
 from collections.abc import Iterable
 from typing import Any
 
+from weft import _C
 from weft.jit.ir import Source, SourceRange, type_of_constant
 from weft.jit.ir import types as ty
 
@@ -31,7 +32,6 @@ _KINDS: dict[type, int] = {
 ) = range(13)  # fmt: skip
 # As csrc/runtime/value.h numbers the tags of lists.
 INT_LIST, FLOAT_LIST, BOOL_LIST, TENSOR_LIST, OPTIONAL_TENSOR_LIST, LIST = range(12, 18)
-_MEMORY_FORMATS = {"contiguous_format": 0, "preserve_format": 1, "channels_last": 2}
 
 
 def list_tag(element: ty.Type) -> int:
@@ -208,8 +208,7 @@ class Tables:
         elif t == ty.LAYOUT:
             out.bytes += struct.pack("<Bq", _C_INT, 0)
         elif t == ty.MEMORY_FORMAT:
-            code = _MEMORY_FORMATS[str(value).rpartition(".")[2]]
-            out.bytes += struct.pack("<Bq", _C_INT, code)
+            out.bytes += struct.pack("<Bq", _C_INT, _C._memory_formats.index(value))
         else:
             out.u8(_C_INPUT)
             out.u32(len(self.inputs))

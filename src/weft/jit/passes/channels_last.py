@@ -11,8 +11,10 @@ same, their order is not: this runs in freezing.
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from weft._C import Tensor, channels_last, contiguous_format
-from weft.jit.ir import MEMORY_FORMAT, TENSOR, Block, Graph, Node, Value
+from weft.jit.ir import MEMORY_FORMAT, TENSOR, Block, Graph, Node, Use, Value
 from weft.jit.passes.conv_bn import asks_shape
 from weft.jit.passes.operators import has_tag, operator_of, written_tensors
 from weft.jit.passes.options import DEFAULT, Options
@@ -26,7 +28,7 @@ def run(graph: Graph, options: Options = DEFAULT) -> bool:
     if all(_lies_both_ways(layer.inputs[1].constant) for layer in layers):
         return False
     images = _images(graph, layers)
-    leaving = {value: _others(value) for value in images}
+    leaving = {value: _others(value, images) for value in images}
     if 4 * sum(1 for uses in leaving.values() if uses) > len(layers):
         return False
     for layer in layers:
@@ -79,25 +81,43 @@ def _keeps_layout(node: Node) -> bool:
     return operator.row.kind == "pointwise" or has_tag(node, "by_channels")
 
 
-def _images(graph: Graph, layers: list[Node]) -> list[Value]:
-    """Results of the layers, and of what keeps their layout."""
+def _images(graph: Graph, layers: list[Node]) -> dict[Value, None]:
+    """Results of the layers, and of what keeps their layout; lists of those for what does."""
     found: dict[Value, None] = {}
     for node in graph.walk():
-        if node in layers or (_keeps_layout(node) and any(v in found for v in node.inputs)):
+        if _is_list_of(node, found):
+            is_image = not any(_uses_otherwise(use) for use in node.output.uses)
+        else:
+            is_image = _keeps_layout(node) and any(value in found for value in node.inputs)
+        if is_image or node in layers:
             found.update(dict.fromkeys(node.outputs))
-    return list(found)
+    return found
 
 
-def _others(value: Value) -> list[tuple[Node | Block, int]]:
+def _is_list_of(node: Node, images: Container[Value]) -> bool:
+    if node.kind != "prim::ListConstruct" or not node.inputs:
+        return False
+    return all(value in images for value in node.inputs)
+
+
+def _others(value: Value, images: Container[Value]) -> list[tuple[Node | Block, int]]:
     """The uses of a value by what does not keep its layout."""
     return [
         (use.user, use.index)
         for use in value.uses
-        if not isinstance(use.user, Node)
-        or not (
-            _keeps_layout(use.user) or _is_image_of(use.user, use.index) or asks_shape(use.user)
-        )
+        if _uses_otherwise(use) and not _is_listed(use.user, images)
     ]
+
+
+def _uses_otherwise(use: Use) -> bool:
+    user = use.user
+    if not isinstance(user, Node):
+        return True
+    return not (_keeps_layout(user) or _is_image_of(user, use.index) or asks_shape(user))
+
+
+def _is_listed(user: Node | Block, images: Container[Value]) -> bool:
+    return isinstance(user, Node) and _is_list_of(user, images) and user.output in images
 
 
 def _is_image_of(node: Node, index: int) -> bool:

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from weft.jit.tracing.recorder import Recorder
 
 _DIRECT = (ty.STR, ty.LAYOUT, ty.MEMORY_FORMAT, ty.GENERATOR)
-# The numbers by which schemas name memory formats in defaults.
-_FORMATS = (_C.contiguous_format, _C.preserve_format, _C.channels_last)
 _IMPLICIT: dict[ty.Type, str] = {ty.INT: "aten::IntImplicit", ty.FLOAT: "aten::FloatImplicit",
              ty.NUMBER: "aten::ScalarImplicit"}  # fmt: skip
 
@@ -52,7 +50,7 @@ def convert(recorder: Recorder, type: ty.Type, given: Any, length: int | None = 
     if type is ty.DEVICE:
         return recorder.device(given)
     if type is ty.MEMORY_FORMAT and isinstance(given, int):
-        return recorder.constant(_FORMATS[given])
+        return recorder.constant(_C._memory_formats[given])
     if type in _DIRECT:
         return recorder.constant(given)
     if isinstance(type, ty.ClassType):

@@ -32,9 +32,9 @@ CONSTANTS += (_C.memory_format,)
 
 
 # Schemas give these defaults by TorchScript's numbers.
-_BY_NUMBER: dict[ty.Type, tuple[str, ...]] = {
-    ty.MEMORY_FORMAT: ("contiguous_format", "preserve_format", "channels_last"),
-    ty.LAYOUT: ("strided",),
+_BY_NUMBER: dict[ty.Type, tuple[Any, ...]] = {
+    ty.MEMORY_FORMAT: _C._memory_formats,
+    ty.LAYOUT: (_C.strided,),
 }
 
 
@@ -98,7 +98,7 @@ def constant_value(c: Compiler, obj: Any, wanted: ty.Type, range: SourceRange | 
     if isinstance(obj, int | float) and (number := as_type(obj, inner)) is not MISSING:
         obj = number
     if inner in _BY_NUMBER and isinstance(obj, int):
-        obj = getattr(_C, _BY_NUMBER[inner][obj])
+        obj = _BY_NUMBER[inner][obj]
     if isinstance(obj, Tensor):
         return c.constant(obj, ty.TENSOR)
     if isinstance(obj, CONSTANTS):
