@@ -373,6 +373,21 @@ Tensor _conv2d_sum(const Tensor& input, const Tensor& weight, const Tensor& bias
   return relu ? ops::relu(out) : out;
 }
 
+namespace {
+
+// By channels, at whole pairs.
+Tensor by_rows(const Tensor& images) {
+  const bool lies_so = goes_by_channels(images) && images.offset() % 2 == 0;
+  return lies_so ? images : ops::clone(images, static_cast<int64_t>(MemoryFormat::ChannelsLast));
+}
+
+// Whether gradients of bfloat16 images are sums of products of pairs.
+bool multiplies_gradient_pairs(const Geometry& g, const Tensor& images) {
+  return multiplies_in_pairs(images.dtype()) && images.dim() == 4 && g.group_out() % 2 == 0;
+}
+
+}  // namespace
+
 Tensor _conv2d_backward_input(const Tensor& grad_output, const Tensor& weight, IntList input_size,
                               IntList stride, IntList padding, IntList dilation, int64_t groups) {
   const char* op = "_conv2d_backward_input";
@@ -381,16 +396,20 @@ Tensor _conv2d_backward_input(const Tensor& grad_output, const Tensor& weight, I
   check_dtypes(op, grad_output, weight);
   check_grad(op, g, grad_output, input_size.size());
   const DType dtype = grad_output.dtype();
+  const bool in_pairs = multiplies_gradient_pairs(g, grad_output);
+  if (in_pairs || (dtype == DType::F32 && goes_by_channels(grad_output))) {
+    const Tensor grad = by_rows(grad_output);
+    const Tensor out = empty_as(op, grad, input_size, DType::F32);
+    if (conv::channels_backward_input(g, grad, weight, out.data_as<float>())) {
+      const Tensor result = as_dtype(out, dtype);
+      return goes_by_channels(grad_output) || goes_by_channels(weight) ? result : in_order(result);
+    }
+  }
   if (const DType compute = compute_type(dtype); compute != dtype) {
     const Tensor sums =
         _conv2d_backward_input(converted(grad_output, compute), converted(weight, compute),
                                input_size, stride, padding, dilation, groups);
     return converted(sums, dtype);
-  }
-  if (dtype == DType::F32 && goes_by_channels(grad_output)) {
-    const Tensor out = empty_as(op, grad_output, input_size, dtype);
-    const auto* grad = grad_output.data_as<const float>();
-    if (conv::channels_backward_input(g, grad, weight, out.data_as<float>())) return out;
   }
   const Tensor grad = operand(grad_output);
   Tensor out = Tensor::empty(input_size, dtype, grad.device(), op);
@@ -411,14 +430,14 @@ namespace {
 // By channels: for a weight in that order, too, where the input lies so.
 Tensor weight_gradient(const char* op, const Geometry& g, const Tensor& grad_output,
                        const Tensor& input, IntList weight_size) {
-  constexpr auto kFormat = static_cast<int64_t>(MemoryFormat::ChannelsLast);
-  const bool has_planes = !goes_by_channels(grad_output);
-  const Tensor grad = has_planes ? in_order(grad_output) : grad_output;
-  const Tensor x = goes_by_channels(input) ? input : ops::clone(input, kFormat);
-  const Tensor out = make_empty(op, weight_size, {DType::F32, {}, grad.device(), {}, kFormat});
-  conv::channels_backward_weight(g, grad.data_as<const float>(), has_planes,
-                                 x.data_as<const float>(), out.data_as<float>());
-  return goes_by_channels(input) ? out : in_order(out);
+  const bool keeps_planes = !goes_by_channels(grad_output) && grad_output.dtype() == DType::F32;
+  const Tensor grad = keeps_planes ? in_order(grad_output) : by_rows(grad_output);
+  const Tensor x = by_rows(input);
+  const auto format = static_cast<int64_t>(MemoryFormat::ChannelsLast);
+  const Tensor out = make_empty(op, weight_size, {DType::F32, {}, grad.device(), {}, format});
+  conv::channels_backward_weight(g, grad, x, out.data_as<float>());
+  const Tensor result = as_dtype(out, input.dtype());
+  return goes_by_channels(input) ? result : in_order(result);
 }
 
 }  // namespace
@@ -430,9 +449,10 @@ Tensor _conv2d_backward_weight(const Tensor& grad_output, const Tensor& input, I
       conv::geometry(op, input.sizes(), weight_size, {stride, padding, dilation, groups});
   check_dtypes(op, grad_output, input);
   check_grad(op, g, grad_output, input.sizes().size());
-  const bool by_channels = goes_by_channels(input) || (g.taps() > 1 && g.group_out() >= 128);
-  if (input.dtype() == DType::F32 && input.dim() == 4 && by_channels &&
-      conv::fits_weight_gradient(g)) {
+  const bool in_rows = goes_by_channels(input) || (g.taps() > 1 && g.group_out() >= 128);
+  const bool fits = (input.dtype() == DType::F32 && input.dim() == 4 && in_rows) ||
+                    multiplies_gradient_pairs(g, input);
+  if (fits && conv::fits_weight_gradient(g)) {
     return weight_gradient(op, g, grad_output, input, weight_size);
   }
   const Tensor grad = operand(grad_output), x = operand(input);

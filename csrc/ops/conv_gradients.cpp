@@ -1,10 +1,10 @@
 #include "ops/conv_gradients.h"
 
 #include "core/thread_pool.h"
-#include "ops/conv_channels.h"
 #include "ops/conv_winograd.h"
 #include "ops/levels.h"
 #include "ops/packed_product.h"
+#include "ops/packed_words.h"
 #include "ops/scratch.h"
 #include "ops/tiled_gemm.h"
 
@@ -24,9 +24,22 @@ struct Inside {
   }
 };
 
+// Numbers of T, float or BFloat16, that make a word of the tiles (packed_words.h), and how those
+// are multiplied.
+template <class T>
+constexpr int64_t kEach = sizeof(float) / sizeof(T);
+template <class T>
+constexpr blas::Elements kElements =
+    kEach<T> == 1 ? blas::Elements::Floats : blas::Elements::BFloat16Pairs;
+template <class T>
+const float* words_at(const T* numbers) {
+  return reinterpret_cast<const float*>(numbers);
+}
+
 // A strip of the unrolled image of a group: kStrip channels of a tap at positions [begin, ...).
-WEFT_INLINE void pack_strip_body(const Geometry& g, const float* image, int64_t begin,
-                                 int64_t count, int64_t column, float* __restrict to) {
+template <class T>
+WEFT_INLINE void pack_strip_body(const Geometry& g, const T* image, int64_t begin, int64_t count,
+                                 int64_t column, T* __restrict to) {
   const int64_t tap = column / g.group_in();
   const int64_t down = tap / g.kernel_w * g.dilation_h - g.pad_h;
   const int64_t shift = tap % g.kernel_w * g.dilation_w - g.pad_w;
@@ -40,53 +53,84 @@ WEFT_INLINE void pack_strip_body(const Geometry& g, const float* image, int64_t 
     const bool hit = row >= 0 && row < g.height;
     const int64_t first = hit ? std::clamp(inside.first, x, stop) : stop;
     const int64_t last = hit ? std::clamp(inside.last, first, stop) : stop;
-    std::memset(to, 0, static_cast<size_t>(first - x) * kStrip * sizeof(float));
+    std::memset(static_cast<void*>(to), 0, static_cast<size_t>(first - x) * kStrip * sizeof(T));
     to += (first - x) * kStrip;
-    const float* from = image +
-                        ((line / g.out_height * g.height + row) * g.width + shift) * g.in_channels +
-                        first * step;
+    const T* from = image +
+                    ((line / g.out_height * g.height + row) * g.width + shift) * g.in_channels +
+                    first * step;
     for (int64_t i = first; i < last; ++i, from += step, to += kStrip) {
-      std::memcpy(to, from, kStrip * sizeof(float));
+      std::memcpy(static_cast<void*>(to), from, kStrip * sizeof(T));
     }
-    std::memset(to, 0, static_cast<size_t>(stop - last) * kStrip * sizeof(float));
+    std::memset(static_cast<void*>(to), 0, static_cast<size_t>(stop - last) * kStrip * sizeof(T));
     to += (stop - last) * kStrip;
     begin += stop - x;
   }
 }
 
-#define DEFINE(level, target, width)                                                   \
-  target void pack_strip_##level(const Geometry& g, const float* image, int64_t begin, \
-                                 int64_t count, int64_t column, float* to) {           \
-    pack_strip_body(g, image, begin, count, column, to);                               \
+// Words of two rows each.
+WEFT_INLINE void pair_rows_body(const uint16_t* rows, int64_t count, uint32_t* __restrict to) {
+  for (int64_t p = 0; p < count; ++p, rows += 2 * kStrip, to += kStrip) {
+    for (int64_t c = 0; c < kStrip; ++c) to[c] = blas::paired(rows[c], rows[kStrip + c]);
+  }
+}
+
+#define DEFINE(level, target, width)                                                              \
+  template <class T>                                                                              \
+  target void pack_strip_##level(const Geometry& g, const T* image, int64_t begin, int64_t count, \
+                                 int64_t column, T* to) {                                         \
+    pack_strip_body(g, image, begin, count, column, to);                                          \
+  }                                                                                               \
+  target void pair_rows_##level(const uint16_t* rows, int64_t count, uint32_t* to) {              \
+    pair_rows_body(rows, count, to);                                                              \
   }
 WEFT_LEVELS(DEFINE)
 #undef DEFINE
 
-void pack_strip(const Geometry& g, const float* image, int64_t begin, int64_t count, int64_t column,
-                float* to) {
+template <class T>
+void pack_strip(const Geometry& g, const T* image, int64_t begin, int64_t count, int64_t column,
+                T* to) {
   WEFT_PICK(pack_strip, g, image, begin, count, column, to);
+}
+void pair_rows(const uint16_t* rows, int64_t count, uint32_t* to) {
+  WEFT_PICK(pair_rows, rows, count, to);
+}
+
+// The same in words of positions that follow each other.
+void pack_words(const Geometry& g, const float* image, int64_t begin, int64_t count, int64_t column,
+                float* to) {
+  pack_strip(g, image, begin, count, column, to);
+}
+void pack_words(const Geometry& g, const BFloat16* image, int64_t begin, int64_t count,
+                int64_t column, float* to) {
+  Scratch<BFloat16> rows(2 * count * kStrip);
+  const int64_t left = std::min(2 * count, g.batch * g.positions() - 2 * begin);
+  pack_strip(g, image, 2 * begin, left, column, rows.data());
+  std::fill_n(rows.data() + left * kStrip, (2 * count - left) * kStrip, BFloat16());
+  pair_rows(reinterpret_cast<const uint16_t*>(rows.data()), count, reinterpret_cast<uint32_t*>(to));
 }
 
 // The gradient of a group's results, turned, times its unrolled images.
+template <class T>
 struct WeightGradient final : blas::Factors {
   const Geometry& g;
-  const float *grad, *image;
-  const bool has_planes;
+  const blas::Matrix<const float> turned;  // or planes, where its data is null
+  const T *planes, *image;
 
-  WeightGradient(const Geometry& g, const float* grad, const float* image, bool has_planes)
-      : g(g), grad(grad), image(image), has_planes(has_planes) {}
+  WeightGradient(const Geometry& g, const blas::Matrix<const float>& turned, const T* planes,
+                 const T* image)
+      : g(g), turned(turned), planes(planes), image(image) {}
 
   void rows(int64_t first, int64_t count, int64_t begin, int64_t depth, float* to,
             int64_t line) const override {
-    if (!has_planes) {
-      const float* from = grad + begin * g.out_channels + first;
-      return blas::pack_rows<float>({from, 1, g.out_channels}, count, depth, to, line);
+    if (turned.data) {
+      const float* from = turned.data + begin * turned.column + first * turned.row;
+      return blas::pack_rows<float>({from, turned.row, turned.column}, count, depth, to, line);
     }
     for (const int64_t end = begin + depth; begin < end;) {
       const int64_t at = begin % g.positions(), taken = std::min(g.positions() - at, end - begin);
-      const float* from = grad + (begin / g.positions() * g.out_channels + first) * g.positions();
+      const T* from = planes + (begin / g.positions() * g.out_channels + first) * g.positions();
       for (int64_t i = 0; i < count; ++i) {
-        std::copy_n(from + i * g.positions() + at, taken, to + i * line);
+        std::copy_n(words_at(from + i * g.positions() + at), taken, to + i * line);
       }
       begin += taken, to += taken;
     }
@@ -95,53 +139,63 @@ struct WeightGradient final : blas::Factors {
   void strips(int64_t begin, int64_t depth, int64_t column, int64_t columns,
               float* to) const override {
     for (int64_t j = 0; j < columns; j += kStrip, to += depth * kStrip) {
-      pack_strip(g, image, begin, depth, column + j, to);
+      pack_words(g, image, begin, depth, column + j, to);
     }
   }
 };
 
-}  // namespace
-
-namespace {
-
-// The weight of each group and tap in strips: what leads from its results to its input.
+// The weight of each group and tap in strips: what leads from its results to its input. Words are
+// of its outputs.
+template <class T>
 class TurnedTaps {
  public:
   TurnedTaps(const Geometry& g, const Tensor& weight)
       : g_(g),
-        size_(blas::packed_size(g.group_out(), g.group_in())),
+        depth_(g.group_out() / kEach<T>),
+        size_(blas::packed_size(depth_, g.group_in())),
         strips_(g.groups * g.taps() * size_) {
-    const Taps t = taps_of(g, weight);
+    const Dims& s = weight.strides();
     for (int64_t i = 0; i < g.groups * g.taps(); ++i) {
       const int64_t tap = i % g.taps();
-      const float* from = t.data + i / g.taps() * t.of_group + tap / g.kernel_w * t.row +
-                          tap % g.kernel_w * t.column;
-      blas::pack_matrix({from, t.out, t.in}, g.group_out(), g.group_in(),
-                        strips_.data() + i * size_);
+      const T* from = weight.data_as<const T>() + i / g.taps() * g.group_out() * s[0] +
+                      tap / g.kernel_w * s[2] + tap % g.kernel_w * s[3];
+      pack({from, s[0], s[1]}, strips_.data() + i * size_);
     }
   }
 
   // c += a @ (the weight of a tap), for channels [first, first + count) of a group.
-  void add(int64_t group, int64_t tap, int64_t first, int64_t count, int64_t rows, const float* a,
+  void add(int64_t group, int64_t tap, int64_t first, int64_t count, int64_t rows, const T* a,
            float* c, int64_t c_row) {
-    const int64_t depth = g_.group_out();
-    const float* from = strips_.data() + (group * g_.taps() + tap) * size_ + first * depth;
-    for (int64_t k = 0; k < depth; k += blas::kBlockDepth) {
-      blas::gemm_strips(rows, count, std::min(blas::kBlockDepth, depth - k), a + k, g_.out_channels,
-                        from + k * kStrip, depth * kStrip, true, c, c_row, {});
+    const float* from = strips_.data() + (group * g_.taps() + tap) * size_ + first * depth_;
+    for (int64_t k = 0; k < depth_; k += blas::kBlockDepth) {
+      blas::gemm_strips(rows, count, std::min(blas::kBlockDepth, depth_ - k), words_at(a) + k,
+                        g_.out_channels / kEach<T>, from + k * kStrip, depth_ * kStrip, true, c,
+                        c_row, {}, kElements<T>);
     }
   }
 
  private:
+  void pack(const blas::Matrix<const T>& tap, float* to) const {
+    if constexpr (kEach<T> == 1) {
+      blas::pack_matrix(tap, depth_, g_.group_in(), to);
+    } else {
+      const auto* data = reinterpret_cast<const uint16_t*>(tap.data);
+      const blas::WordMatrix<uint16_t> words({data, tap.column, tap.row}, g_.group_in(),
+                                             g_.group_out());
+      blas::pack_matrix(words.words().transposed(), depth_, g_.group_in(), to);
+    }
+  }
+
   const Geometry& g_;
-  const int64_t size_;
+  const int64_t depth_, size_;
   Scratch<float> strips_;
 };
 
 // Channels [first, first + count) of a group of an image, which holds 0: each line of results adds
 // to the lines of the image that it came from.
-void add_lines(const Geometry& g, TurnedTaps& taps, int64_t group, int64_t first, int64_t count,
-               const float* grad, float* image) {
+template <class T>
+void add_lines(const Geometry& g, TurnedTaps<T>& taps, int64_t group, int64_t first, int64_t count,
+               const T* grad, float* image) {
   for (int64_t line = 0; line < g.out_height * g.taps(); ++line) {
     const int64_t tap = line % g.taps(), y = line / g.taps();
     const int64_t row = y * g.stride_h + tap / g.kernel_w * g.dilation_h - g.pad_h;
@@ -156,9 +210,10 @@ void add_lines(const Geometry& g, TurnedTaps& taps, int64_t group, int64_t first
   }
 }
 
-void backward_lines(const Geometry& g, const float* grad, const Tensor& weight, float* out) {
+template <class T>
+void backward_lines(const Geometry& g, const T* grad, const Tensor& weight, float* out) {
   constexpr int64_t kPart = 4 * kStrip;
-  TurnedTaps taps(g, weight);
+  TurnedTaps<T> taps(g, weight);
   // Parts of the channels are for threads that have no image of their own.
   const int64_t parts = g.batch * g.groups < num_threads() ? (g.group_in() + kPart - 1) / kPart : 1;
   const int64_t pieces = g.batch * g.groups * parts;
@@ -177,33 +232,30 @@ void backward_lines(const Geometry& g, const float* grad, const Tensor& weight, 
                });
 }
 
+// A pointwise convolution of whole images as one of lines.
+Geometry in_lines(const Geometry& g) {
+  if (!g.is_pointwise()) return g;
+  Geometry lines = g;
+  lines.width = lines.out_width = g.positions();
+  lines.height = lines.out_height = 1;
+  return lines;
+}
+
 }  // namespace
 
-bool channels_backward_input(const Geometry& g, const float* grad, const Tensor& weight,
+bool channels_backward_input(const Geometry& g, const Tensor& grad, const Tensor& weight,
                              float* out) {
-  if (fits_winograd(g)) {
-    winograd_forward(turned(g), grad, winograd_turned_weight(g, weight)->data(), {}, out);
+  if (grad.dtype() == DType::F32 && fits_winograd(g)) {
+    winograd_forward(turned(g), grad.data_as<const float>(),
+                     winograd_turned_weight(g, weight)->data(), {}, out);
     return true;
   }
   if (g.group_in() < 8 || g.group_out() < 8) return false;
-  if (!g.is_pointwise() || g.groups > 1) {
-    backward_lines(g, grad, weight, out);
-    return true;
+  if (grad.dtype() == DType::F32) {
+    backward_lines(in_lines(g), grad.data_as<const float>(), weight, out);
+  } else {
+    backward_lines(in_lines(g), grad.data_as<const BFloat16>(), weight, out);
   }
-  const blas::Matrix<const float> taps{weight.data_as<const float>(), weight.strides()[0],
-                                       weight.strides()[1]};
-  const int64_t rows = g.batch * g.positions();
-  blas::PackedProduct{rows,
-                      g.in_channels,
-                      g.out_channels,
-                      {grad, g.out_channels, 1},
-                      taps,
-                      nullptr,
-                      {},
-                      false,
-                      blas::Elements::Floats,
-                      out}
-      .run();
   return true;
 }
 
@@ -211,24 +263,43 @@ bool fits_weight_gradient(const Geometry& g) {
   return g.group_in() % kStrip == 0 && g.group_out() >= 8;
 }
 
-void channels_backward_weight(const Geometry& g, const float* grad, bool grad_has_planes,
-                              const float* input, float* out) {
+namespace {
+
+template <class T>
+void backward_weight(const Geometry& g, const T* grad, bool has_planes, const T* input,
+                     float* out) {
+  const int64_t words = (g.batch * g.positions() + kEach<T> - 1) / kEach<T>;
   const int64_t of_group = g.group_out() * g.depth();
+  auto multiply = [&](const blas::Factors& factors, float* to) {
+    blas::PackedProduct product{};
+    product.m = g.group_out(), product.n = g.depth(), product.k = words;
+    product.of = kElements<T>, product.out = to, product.factors = &factors;
+    product.run();
+  };
   for (int64_t group = 0; group < g.groups; ++group, out += of_group) {
-    const int64_t first = group * g.group_out() * (grad_has_planes ? g.positions() : 1);
-    const WeightGradient factors(g, grad + first, input + group * g.group_in(), grad_has_planes);
-    blas::PackedProduct{g.group_out(),
-                        g.depth(),
-                        g.batch * g.positions(),
-                        {},
-                        {},
-                        nullptr,
-                        {},
-                        false,
-                        blas::Elements::Floats,
-                        out,
-                        &factors}
-        .run();
+    const T* from = grad + group * g.group_out() * (has_planes ? g.positions() : 1);
+    const T* image = input + group * g.group_in();
+    if constexpr (kEach<T> == 1) {
+      const blas::Matrix<const float> turned{has_planes ? nullptr : from, 1, g.out_channels};
+      multiply(WeightGradient<T>(g, turned, from, image), out);
+    } else {
+      const blas::WordMatrix<uint16_t> turned(
+          {reinterpret_cast<const uint16_t*>(from), 1, g.out_channels}, g.group_out(),
+          g.batch * g.positions());
+      multiply(WeightGradient<T>(g, turned.words(), nullptr, image), out);
+    }
+  }
+}
+
+}  // namespace
+
+void channels_backward_weight(const Geometry& g, const Tensor& grad, const Tensor& input,
+                              float* out) {
+  if (grad.dtype() == DType::F32) {
+    backward_weight(g, grad.data_as<const float>(), grad.is_contiguous(),
+                    input.data_as<const float>(), out);
+  } else {
+    backward_weight(g, grad.data_as<const BFloat16>(), false, input.data_as<const BFloat16>(), out);
   }
 }
 
