@@ -48,7 +48,7 @@ constexpr size_t kBinBytes = 256 * 1024;          // a thread keeps this much of
 constexpr size_t kThreadBytes = size_t{4} << 20;  // and this much in all
 constexpr uint32_t kBinBlocks = 256;
 constexpr int64_t kReportBytes = 64 * 1024;  // in-use change after which a thread reports
-// Cached blocks may exceed the most that was ever in use at once by a quarter, plus this.
+// Cached blocks may exceed the most that was ever in use at once by half of it, plus this.
 constexpr size_t kCacheSlack = size_t{64} << 20;
 
 GlobalMutex cache_mutex(ForkRank::Cache);
@@ -388,7 +388,7 @@ void CachingAllocator::free_large(void* block, size_t nbytes) noexcept {
   const auto most = static_cast<size_t>(high_water_.load(std::memory_order_relaxed));
   const auto used =
       static_cast<size_t>(std::max<int64_t>(in_use_.load(std::memory_order_relaxed), 0));
-  const size_t bound = most + most / 4 + kCacheSlack;
+  const size_t bound = most + most / 2 + kCacheSlack;
   while (used + large_.bytes() > bound) {
     const size_t evicted = large_.evict();
     if (evicted == 0) break;
