@@ -2,6 +2,7 @@
 
 #include "core/thread_pool.h"
 #include "native_convolution.h"
+#include "native_copying.h"
 #include "ops/samples.h"
 #include "testing.h"
 
@@ -26,6 +27,9 @@ const Case kCases[] = {
     {0, 2, 3, 5, 5, 3, 3, {1, 1}, {0, 0}, {1, 1}, 1},
     {3, 40, 9, 20, 40, 3, 3, {1, 1}, {1, 1}, {1, 1}, 1},  // several blocks of lines
     {2, 40, 12, 31, 50, 3, 3, {2, 2}, {1, 1}, {1, 1}, 2},
+    {2, 32, 24, 9, 7, 3, 3, {2, 3}, {1, 2}, {1, 1}, 1},  // whole strips of channels
+    {2, 32, 16, 11, 12, 3, 2, {1, 1}, {1, 0}, {2, 1}, 2},
+    {1, 16, 130, 6, 5, 3, 3, {1, 1}, {1, 1}, {1, 1}, 1},
 };
 
 // Calls body(output element, input element, weight element) for every product of a convolution.
@@ -68,16 +72,19 @@ void check_case(const Case& c, double tolerance) {
     grad_x.data_as<T>()[from] += grad.data_as<T>()[to] * w.data_as<T>()[tap];
     grad_w.data_as<T>()[tap] += grad.data_as<T>()[to] * x.data_as<T>()[from];
   });
-  CHECK_NEAR(distance<T>(native::conv2d(x, w, b, c.stride, c.padding, c.dilation, c.groups), out),
-             0, tolerance);
-  CHECK_NEAR(distance<T>(native::_conv2d_backward_input(grad, w, x.sizes(), c.stride, c.padding,
-                                                        c.dilation, c.groups),
-                         grad_x),
-             0, tolerance);
-  CHECK_NEAR(distance<T>(native::_conv2d_backward_weight(grad, x, w.sizes(), c.stride, c.padding,
-                                                         c.dilation, c.groups),
-                         grad_w),
-             0, tolerance);
+  for (const auto format : {MemoryFormat::Contiguous, MemoryFormat::ChannelsLast}) {
+    auto in = [&](const Tensor& t) { return native::clone(t, static_cast<int64_t>(format)); };
+    auto check = [&](const Tensor& got, const Tensor& expected) {
+      CHECK_NEAR(distance<T>(native::in_order(got), expected), 0, tolerance);
+    };
+    check(native::conv2d(in(x), in(w), b, c.stride, c.padding, c.dilation, c.groups), out);
+    check(native::_conv2d_backward_input(in(grad), in(w), x.sizes(), c.stride, c.padding,
+                                         c.dilation, c.groups),
+          grad_x);
+    check(native::_conv2d_backward_weight(in(grad), in(x), w.sizes(), c.stride, c.padding,
+                                          c.dilation, c.groups),
+          grad_w);
+  }
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include "native_convolution.h"
+#include "native_copying.h"
 #include "native_losses.h"
 #include "ops/samples.h"
 #include "testing.h"
@@ -84,6 +85,34 @@ TEST(norm_batch) {
   CHECK_THROWS_AS(
       Value, native::_batch_norm_train(tensor_of<double>({1, 2}, {1, 2}), {}, {}, {}, {}, 0.1, 0),
       "batch_norm: expected more than 1 value per channel when training, got shape (1, 2)");
+}
+
+TEST(images_by_channels_are_pooled_and_normalised_as_planes_are) {
+  for (const int64_t channels : {1, 5, 21, 70}) {
+    const Tensor x = noise<double>({3, channels, 6, 5}), like = noise<double>({3, channels, 3, 3});
+    auto each = [&](auto&& run) {
+      const auto format = static_cast<int64_t>(MemoryFormat::ChannelsLast);
+      const Tensor planes = run(x, like);
+      const Tensor rows = run(native::clone(x, format), native::clone(like, format));
+      CHECK_NEAR(distance<double>(native::in_order(rows), planes), 0, 1e-12);
+    };
+    const Dims two{2}, three{3}, one{1}, none{0};
+    each([&](const Tensor& t, const Tensor& grad) {
+      const auto [out, at] = native::max_pool2d_with_indices(t, three, two, one, one, false);
+      return native::_max_pool2d_backward(grad, at, t.sizes());
+    });
+    each([&](const Tensor& t, const Tensor& grad) {
+      return native::_avg_pool2d_backward(grad, t.sizes(), three, two, one, false, false, {});
+    });
+    each([&](const Tensor& t, const Tensor&) {
+      return std::get<0>(native::_batch_norm_train(t, {}, {}, {}, {}, 0.1, 1e-5));
+    });
+    each([&](const Tensor& t, const Tensor&) {
+      const auto [out, mean, invstd] = native::_batch_norm_train(t, {}, {}, {}, {}, 0.1, 1e-5);
+      const Tensor slopes = native::max_pool2d(t, three, one, one, one, false);
+      return std::get<0>(native::_batch_norm_backward(slopes, t, {}, mean, invstd));
+    });
+  }
 }
 
 }  // namespace weft
