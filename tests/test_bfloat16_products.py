@@ -106,7 +106,7 @@ CONVOLUTIONS: list[tuple[Any, ...]] = [
 def test_convolutions(case: tuple[Any, ...], by_channels: bool) -> None:
     inputs, outputs, kernel, *window = case
     layout = weft.channels_last if by_channels else weft.contiguous_format
-    images = _bfloat16(3, inputs, 13, 11).contiguous(memory_format=layout).requires_grad_()
+    images = _bfloat16(3, inputs, 23, 19).contiguous(memory_format=layout).requires_grad_()
     weight = _bfloat16(outputs, inputs // window[-1], kernel, kernel).requires_grad_()
     bias = _bfloat16(outputs)
     x, w = (t.detach().double().requires_grad_() for t in (images, weight))
