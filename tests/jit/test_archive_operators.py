@@ -31,6 +31,16 @@ def test_code_reaches_no_function_of_weft_but_operators(name, tmp_path):
     assert not path.exists()
 
 
+def test_arguments_of_other_overloads_are_no_dtypes():
+    """Behind `end` the overload without `start` takes its dtype, by keyword alone."""
+    size = "torch.numel(x)"
+    text = f"torch.arange(0, {size}, {size}, dtype=ops.prim.dtype(x), layout=None)"
+    program = jit.load(archive(forward(text), ROOT))
+    assert str(program.graph).count("dtype_of") == 1
+    found = program(weft.zeros(12, dtype=weft.int16))  # 12 is the number of no dtype
+    assert found.tolist() == [0] and found.dtype == weft.int16
+
+
 # Calls of operators that weft composes, and the same by weft's functions; x is [1, 4, 6].
 COMPOSED = {
     "torch.kl_div(x, x, 2, log_target=True)": lambda x: F.kl_div(x, x, reduction="sum", log_target=True),

@@ -110,9 +110,11 @@ def _of_types(c: Compiler, kind: str, call: Call) -> Sequence[Any]:
 def _try(c: Compiler, overloads: Sequence[Any], call: Call) -> Sugared | None:
     """The call of an operator of the table; None where none fits."""
     found = try_operator(c, overloads, call)
-    for operator in overloads if isinstance(found, list) else ():
+    for operator in overloads:
+        if not isinstance(found, list):
+            break
         changed = _with_objects(c, operator, call)
-        if changed is not None and isinstance(found, list):
+        if changed is not None:
             found = try_operator(c, [operator], changed)
     return None if isinstance(found, list) else _as_number(c, found, call)
 
@@ -130,9 +132,13 @@ def _takes_tensor(operator: Any) -> bool:
 
 
 def _with_objects(c: Compiler, operator: Any, call: Call) -> Call | None:
-    """The call with dtypes and the like in the place of their numbers; None if there is none."""
+    """The call with dtypes and the like in the place of their numbers; None if there is none, or
+    if there are more arguments by position than the operator takes."""
     args, kwargs, changed = list(call.args), dict(call.kwargs), False
-    for index, parameter in enumerate(parameters_of(operator)):
+    parameters = parameters_of(operator)
+    if len(args) > sum(not each.kwarg_only for each in parameters):
+        return None
+    for index, parameter in enumerate(parameters):
         wanted = ty.non_none(parameter.type)
         if wanted not in _BY_NUMBER:
             continue
