@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import copy
 import gc
+import io
 import warnings
 
 import pytest
+from tests.jit.archive_writer import ROOT, archive, forward
 from tests.jit.test_corpus import CASES, check_same, close, is_module, observe, prepare
 
 import weft
 from weft import Tensor, jit, nn
+from weft.jit.passes.gradients import may_start
 
 MODULES = [(family, name) for family, name in CASES if is_module(prepare(family, name)[0])]
 
@@ -92,6 +95,41 @@ def test_groups_of_frozen_programs_are_made_for_their_programs():
     none."""
     frozen = jit.freeze(jit.script(net()))
     assert "weft::Fused" not in str(frozen.graph)
+
+
+def reloaded(program):
+    file = io.BytesIO()
+    jit.save(program, file)
+    return jit.load(file.getvalue())
+
+
+def programs(program):
+    """Which programs calls of forward have made: (without gradients, with them)."""
+    (entry,) = program._jit_info.executables.values()
+    return [made is not None for made in entry[1].programs]
+
+
+@pytest.mark.parametrize("place", [lambda program: program, reloaded], ids=["frozen", "loaded"])
+def test_constants_require_no_gradient(place):
+    """So calls in which no argument requires one run the program that records none."""
+    frozen = place(jit.freeze(jit.script(net())))
+    x = weft.ones(1, 3, 6, 6)
+    first = frozen(x)
+    assert not may_start(frozen.graph)
+    assert weft.allclose(frozen(x), first, atol=1e-6) and programs(frozen) == [True, False]
+    assert frozen(x.requires_grad_()).requires_grad and programs(frozen) == [True, True]
+
+
+def test_constants_of_others_may_require_one():
+    """What a trace holds of the process is not its own; nor is what requires a gradient."""
+    scale = weft.ones(3)
+    traced = jit.trace(lambda x: x * scale, weft.ones(3))
+    assert may_start(traced.graph)
+    own_one = archive(forward("x * CONSTANTS.c0"), ROOT, [scale])
+    assert not may_start(jit.load(own_one).graph)
+    wants = archive(forward("x * CONSTANTS.c0"), ROOT, [scale.requires_grad_()])
+    loaded = jit.load(wants)
+    assert may_start(loaded.graph) and loaded(weft.ones(3)).requires_grad
 
 
 def test_what_forward_writes_stays_its_own():

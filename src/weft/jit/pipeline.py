@@ -9,6 +9,7 @@ from typing import Any
 
 from weft._C import Tensor
 from weft.jit.ir import Function, Graph
+from weft.jit.ir.literals import own
 from weft.jit.ir.record import record
 from weft.jit.passes import (
     channels_last,
@@ -133,8 +134,7 @@ def freeze(
     optimize_graph(graph, 2, options, observer, finish)
     for node in graph.walk():
         if node.kind == "prim::Constant" and isinstance(node.output.constant, Tensor):
-            node.attrs["value"] = node.output.constant.detach()  # nobody else has it
-    graph.is_frozen = True
+            node.attrs["value"] = own(node.output.constant.detach())
     return function.with_graph(graph)
 
 

@@ -7,6 +7,7 @@ import io
 import os
 from typing import Any
 
+from weft._C import Tensor
 from weft.jit.archive.classes import Definitions, LoadedModule
 from weft.jit.archive.code import CODE, ArchiveCode
 from weft.jit.archive.kept import kept_of
@@ -22,6 +23,7 @@ from weft.jit.archive.names import is_known
 from weft.jit.archive.objects import build, global_finder
 from weft.jit.archive.unknown import unknown_operators
 from weft.jit.cache.kept import Kept
+from weft.jit.ir.literals import own
 from weft.jit.script_module import loaded_module
 from weft.serialization.errors import LoadError
 from weft.serialization.source import Source, open_source
@@ -96,7 +98,7 @@ def read_root(archive: ZipReader, map_location: MapLocation) -> tuple[LoadedModu
     listed = _objects(archive, "constants", constants_pickle, definitions, map_location)
     if not isinstance(listed, (tuple, list)):
         raise LoadError(f"load: expected a tuple of constants, got {type(listed).__name__}")
-    constants += listed
+    constants += [own(each) if isinstance(each, Tensor) else each for each in listed]
     root = _objects(archive, "data", data, definitions, map_location)
     if not isinstance(root, LoadedModule):
         raise LoadError(f"load: expected a module in the archive, got {type(root).__name__}")

@@ -42,7 +42,6 @@ def copy_graph(graph: Graph) -> Graph:
     _copy_block(graph.block, result.block, mapping)
     result._names.taken.update([value._name for value in mapping.values()])
     result._kinds.update(graph._kinds)
-    result.is_frozen = graph.is_frozen
     return result
 
 

@@ -51,7 +51,6 @@ class Graph:
         self.block = Block(self, None)
         self._place: tuple[Block, Node | None] = (self.block, None)
         self.range: SourceRange | None = None  # of new nodes, see `at_range`
-        self.is_frozen = False  # no tensor among its constants will ever require a gradient
 
     @property
     def inputs(self) -> list[Value]:

@@ -68,6 +68,18 @@ def type_of_constant(value: Any) -> ty.Type:
     return kind.type
 
 
+def own(tensor: Any) -> Any:
+    """The tensor, as one that programs alone have: it will never require a gradient."""
+    if not tensor.requires_grad:
+        tensor._weft_own = True
+    return tensor
+
+
+def is_own(tensor: Any) -> bool:
+    """Whether programs alone have a constant."""
+    return getattr(tensor, "_weft_own", False)
+
+
 def text_of(value: Any) -> str:
     """The text of an attribute or constant. What cannot be read back stands in angle brackets."""
     if value is None or isinstance(value, bool) or type(value) is int:

@@ -8,6 +8,7 @@ from typing import Any
 from weft._C import Tensor, device, dtype, layout, memory_format
 from weft.jit import schemas
 from weft.jit.ir import TENSOR, ClassType, Graph, Node, Value
+from weft.jit.ir.literals import is_own
 from weft.jit.passes.operators import CALLS, operator_of
 
 _FLOATING = ("float", "bfloat", "complex")
@@ -65,7 +66,7 @@ class _Starts:
 
     def node(self, node: Node) -> bool:
         if node.kind == "prim::Constant":
-            return _may_hold(node.output.constant, node.graph.is_frozen)
+            return _may_hold(node.output.constant)
         if node.kind in ("prim::CallFunction", "prim::fork") and "function" in node.attrs:
             return self.graph(node.attrs["function"].graph)
         if node.kind == "prim::CallMethod":
@@ -85,12 +86,12 @@ def _is_harmless(kind: str) -> bool:
     return _starter(kind) == (False, None)
 
 
-def _may_hold(constant: Any, is_frozen: bool) -> bool:
+def _may_hold(constant: Any) -> bool:
     """Whether a constant may be, or hold, a tensor that requires a gradient some day."""
     if isinstance(constant, list | tuple):
-        return any(_may_hold(item, False) for item in constant)
+        return any(map(_may_hold, constant))
     if isinstance(constant, Tensor):
-        return not is_frozen
+        return not is_own(constant)
     return not (constant is None or isinstance(constant, _PLAIN))
 
 

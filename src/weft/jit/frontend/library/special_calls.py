@@ -17,6 +17,7 @@ from weft.jit.frontend.source.errors import fail
 from weft.jit.frontend.values import Arg, Call, Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
+from weft.jit.ir.literals import own
 
 
 @verb("special_call")
@@ -112,7 +113,7 @@ def _default(c: Compiler, type: ty.Type) -> Value:
     if type in _DEFAULTS:
         return c.constant(_DEFAULTS[type])
     if type is ty.TENSOR:
-        return c.constant(_C.empty(0))
+        return c.constant(own(_C.empty(0)))
     if isinstance(type, ty.ListType):
         return c.emit("prim::ListConstruct", (), type)
     if isinstance(type, ty.DictType):
