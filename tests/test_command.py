@@ -21,6 +21,18 @@ CODE = """class Scale(Module):
   def twice(self: __torch__.Scale,
     x: Tensor) -> Tensor:
     return torch.mul(x, 2)
+  def keyed(self: __torch__.Scale,
+    x: Tensor) -> Dict[str, Tensor]:
+    return {"less": x, "more": torch.mul(x, 2)}
+  def named(self: __torch__.Scale,
+    x: Tensor) -> __torch__.Both:
+    return __torch__.Both(x, torch.mul(x, 2))
+  def pair(self: __torch__.Scale,
+    x: Tensor) -> Tuple[Tensor, Tensor]:
+    return (torch.mul(x, 2), x)
+class Both(NamedTuple):
+  less : Tensor
+  more : Tensor
 """
 
 
@@ -48,6 +60,26 @@ def test_compile_and_exec(model, tmp_path, capsys) -> None:
     assert np.load(y).tolist() == [1.5, 2, 3]
     assert main(["exec", str(compiled), "--method", "twice", "--input", str(x)]) == 0
     assert capsys.readouterr().out == "tensor([2., 4., 8.])\n"
+
+
+def test_outputs_by_name(model, tmp_path, capsys) -> None:
+    """By the key or field of that name; results without names take them in order."""
+    methods = [word for name in ("keyed", "named", "pair") for word in ("--method", name)]
+    assert main(["compile", str(model), *methods]) == 0
+    compiled = str(model.with_suffix(".weft"))
+    x, y, z = array(tmp_path / "x.npy", 1, 2), tmp_path / "y.npy", tmp_path / "z.npy"
+    for method in ("keyed", "named", "pair"):
+        words = ["exec", compiled, "--method", method, "--input", str(x)]
+        assert main([*words, "--output", f"more={y}", "--output", f"less={z}"]) == 0
+        assert np.load(y).tolist() == [2, 4] and np.load(z).tolist() == [1, 2]
+    words = ["exec", compiled, "--method", "named", "--input", str(x)]
+    assert main([*words, "--output", str(y), "--output", str(z)]) == 0  # in order
+    assert np.load(y).tolist() == [1, 2] and np.load(z).tolist() == [2, 4]
+    assert main([*words, "--output", f"most={y}"]) == 1
+    assert main([*words, "--output", str(y)]) == 1
+    printed = capsys.readouterr().err.splitlines()
+    assert printed[0] == "weft exec: expected outputs among less, more, got most"
+    assert printed[1] == "weft exec: expected an output for each of 2 results, got 1"
 
 
 def test_compile_frozen(model, tmp_path, capsys) -> None:

@@ -19,8 +19,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="an argument, by its name or in the order of the method's",
     )  # fmt: skip
     parser.add_argument(
-        "--output", action="append", default=[], metavar="Y.npy",
-        help="where a result goes; without it results are printed",
+        "--output", action="append", default=[], metavar="[NAME=]Y.npy",
+        help="where a result goes, by its key or field or in order; without it results are printed",
     )  # fmt: skip
     parser.add_argument(
         "--library", action="append", default=[], help="a library in C that registers operators"
@@ -46,12 +46,28 @@ def run(given: argparse.Namespace) -> None:
     if not given.output:
         print(result)
         return
-    results = list(result) if isinstance(result, (tuple, list)) else [result]
-    if len(results) != len(given.output):
-        raise ValueError(
-            f"expected an output for each of {len(results)} results, got {len(given.output)}"
-        )
-    for path, tensor in zip(given.output, results):
+    for path, tensor in _places(given.output, result):
         if not isinstance(tensor, weft.Tensor):
             raise TypeError(f"expected tensors as results, got {type(tensor).__name__}")
         numpy.save(path, tensor.numpy())
+
+
+def _places(outputs: list[str], result: Any) -> list[tuple[str, Any]]:
+    """Each path with its result. Results without names take those of the outputs, in order."""
+    split = [text.partition("=") for text in outputs]
+    names = [name if equals else "" for name, equals, _ in split]
+    paths = [path if equals else name for name, equals, path in split]
+    named = result if isinstance(result, dict) else getattr(result, "_asdict", dict)()
+    if named and all(names):
+        unknown = [name for name in names if name not in named]
+        if unknown:
+            raise ValueError(f"expected outputs among {', '.join(named)}, got {unknown[0]}")
+        return [(path, named[name]) for name, path in zip(names, paths)]
+    results = list(named.values()) if named else [result]
+    if not named and isinstance(result, tuple | list):
+        results = list(result)
+    if len(results) != len(outputs):
+        raise ValueError(
+            f"expected an output for each of {len(results)} results, got {len(outputs)}"
+        )
+    return list(zip(paths, results))
