@@ -215,6 +215,10 @@ def test_quantised_weights_are_refused_by_name():
         LoadError, match=r"PyTorch's own '?__torch__.torch.classes.quantized.Linear"
     ):
         jit.load(archive(code, Object("__torch__.M", {"p": Object(packed, {})})))
+    with pytest.raises(LoadError, match=r"LinearPackedParamsBase'?: weft has no quantised tensors"):
+        jit.load(archive(forward("x"), ROOT, [Object(packed, {})]))  # as frozen modules hold them
+    with pytest.raises(NotImplementedError, match="it has not: weft has no quantised tensors"):
+        jit.load(archive(forward("torch.quantize_per_tensor(x, 1., 0, 13)"), ROOT))(weft.ones(1))
     tensor = Member("torch._utils._rebuild_qtensor", 1)
     with pytest.raises(LoadError, match="expected tensors of plain dtypes, got a quantised one"):
         jit.load(archive(code, tensor))

@@ -12,7 +12,12 @@ from typing import Any, NamedTuple
 from weft.jit.archive.code import ArchiveCode, dotted
 from weft.jit.archive.debug import ArchivedCode
 from weft.jit.archive.names import BUILTINS, Archive, globals_of, is_known
-from weft.jit.archive.unknown import message, unknown_operators
+from weft.jit.archive.unknown import (
+    CLASSES_OF_TORCH,
+    class_of_torch,
+    message,
+    unknown_operators,
+)
 from weft.jit.frontend.source.resolver import Resolver
 from weft.jit.frontend.types.annotations import Annotations
 from weft.jit.markers import interface
@@ -146,12 +151,8 @@ class Definitions:
         reader = Annotations(code.without_origins(), resolver)
 
         def read(node: ast.expr) -> Any:
-            if _CLASSES_OF_TORCH in code.text and _CLASSES_OF_TORCH in ast.unparse(node):
-                raise LoadError(
-                    "load: expected a class of the archive's code, got PyTorch's own "
-                    f"{shown(ast.unparse(node))}, which weft has not; quantised weights are saved "
-                    "as such"
-                )
+            if CLASSES_OF_TORCH in code.text and CLASSES_OF_TORCH in ast.unparse(node):
+                raise class_of_torch(ast.unparse(node))
             return reader.read(node)
 
         return read
@@ -207,9 +208,6 @@ _KINDS = {
     "ModuleInterface": Definitions._module_interface,
     "": Definitions._plain,
 }
-
-
-_CLASSES_OF_TORCH = "__torch__.torch.classes."
 
 
 def _module_of(name: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from weft._C import Tensor
 from weft.jit.archive.classes import Definitions, LoadedModule
 from weft.jit.archive.state import restored
+from weft.jit.archive.unknown import CLASSES_OF_TORCH, class_of_torch
 from weft.jit.frontend.types.module_types import JitAttribute
 from weft.jit.ir import types as ty
 from weft.nn import Module, Parameter
@@ -28,6 +29,8 @@ def global_finder(definitions: Definitions) -> Callable[[str, str], Any]:
             found = definitions.find(f"{module}.{name}")
             if isinstance(found, type):
                 return _type(f"{module}.{name}", found)
+            if f"{module}.{name}".startswith(CLASSES_OF_TORCH):
+                raise class_of_torch(f"{module}.{name}")
             raise LoadError(
                 f"load: expected a class of the archive, got {shown(f'{module}.{name}')}"
             )

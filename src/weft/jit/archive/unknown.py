@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 
 from weft.jit.archive.code import ArchiveCode
+from weft.serialization.errors import LoadError, shown
 
 _SHOWN = 20  # of them in a message
 _ABSENT = {
@@ -48,9 +49,21 @@ def unknown_operators(code: ArchiveCode, known: Callable[[str], bool]) -> dict[s
     return found
 
 
+CLASSES_OF_TORCH = "__torch__.torch.classes."
+
+
+def class_of_torch(name: str) -> LoadError:
+    """The error for a class that archives name without its code."""
+    why = _ABSENT.get(name.removeprefix(CLASSES_OF_TORCH).partition(".")[0], "which weft has not")
+    return LoadError(
+        f"load: expected a class of the archive's code, got PyTorch's own {shown(name)}: {why}"
+    )
+
+
 def message(kind: str, found: dict[str, str]) -> str:
     """The text of the error where an operator is called that weft has not: it names all of them."""
-    why = _ABSENT.get(kind.partition("::")[0])
+    space, _, name = kind.partition("::")
+    why = _ABSENT.get("quantized" if "quantize" in name else space)
     text = f"{kind}: expected an operator of weft, got one it has not"
     text += f": {why}" if why else "; weft.jit.register_operator gives it one"
     if len(found) > 1:
