@@ -96,6 +96,13 @@ def test_programs_need_neither_python_nor_llvm(tmp_path) -> None:
     assert not [name for name in needed if "python" in name.lower() or "llvm" in name.lower()]
 
 
+@pytest.mark.skipif(shutil.which("strip") is None, reason="no strip")
+def test_the_library_with_its_kernels_is_small(tmp_path) -> None:
+    library = pathlib.Path(weft_command("--library")) / "libweft.so"
+    run("strip", "-o", tmp_path / "stripped.so", library)
+    assert (tmp_path / "stripped.so").stat().st_size < 15e6
+
+
 def test_training_without_python(tmp_path) -> None:
     """The digits to 98 %; the state goes back to Python."""
     program = build("c++", "train_digits.cpp", tmp_path, "-std=c++17", "-O1")
