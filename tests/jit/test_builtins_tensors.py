@@ -37,6 +37,15 @@ def test_questions(kind: str) -> None:
         assert run(kind, tensor) == python(tensor)
 
 
+def test_numbers_of_dtypes() -> None:
+    for dtype in weft._C._dtypes:
+        number = run("prim::dtype_number", dtype)
+        assert (number, run("prim::numbered_dtype", number)) == (dtype._number, dtype)
+    assert run("prim::dtype_number", weft.float32) == 6
+    with pytest.raises(RuntimeError, match="expected the number of a dtype, got 12"):
+        run("prim::numbered_dtype", 12)
+
+
 def test_sizes_and_strides_by_dim() -> None:
     assert (run("aten::size.int", X, -1), run("aten::stride.int", X, 0)) == (3, 3)
     with pytest.raises(IndexError):

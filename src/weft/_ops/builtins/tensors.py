@@ -150,6 +150,10 @@ builtin("prim::tolist(Tensor self, int dim, int elem_ty) -> Any", "tensor_to_lis
         lambda self, dim, elem_ty: self.tolist(),
         "Nested lists of its elements; elem_ty is 0 for int, 1 for float, 2 for complex and 3 for "
         "bool.")  # fmt: skip
+builtin("prim::dtype_number(ScalarType a) -> int", "int64_t{info_of(boxed::dtype(a)).number}",
+        _attribute("_number"), "TorchScript's number of a dtype.", ("total",))  # fmt: skip
+builtin("prim::numbered_dtype(int number) -> ScalarType", "Value(dtype_of_number(a))", None,
+        "The dtype of TorchScript's number.")  # fmt: skip
 builtin("promote_types(ScalarType type1, ScalarType type2) -> ScalarType", "promote_dtypes", None,
         "The dtype of a result of both.")  # fmt: skip
 builtin("can_cast(ScalarType from_, ScalarType to) -> bool", "can_cast_dtypes", None,

@@ -13,11 +13,9 @@ from weft.jit.ir.value import Value
 from weft.jit.passes import dce
 from weft.jit.passes.effects import WHILE_TRIPS
 
-# Functions between dtypes and their numbers, which archives do not tell apart.
-_OF_NUMBERS = frozenset(
-    f"__torch__.{each.__module__}.{each.__name__}"
-    for each in (numbers.dtype_of, numbers.number_of, numbers.optional_dtype_of)
-)
+# What stands between dtypes and their numbers, which archives do not tell apart.
+_OF_NUMBERS = (numbers.DTYPE_OF, numbers.NUMBER_OF)
+_OPTIONAL = f"__torch__.{numbers.__name__}.{numbers.optional_dtype_of.__name__}"
 
 
 _DEVICE = "aten::device"
@@ -51,7 +49,7 @@ def _change(graph: Graph, node: Node) -> None:
     if node.kind == "prim::Loop":
         if not (is_counted(node) or is_while(node)):
             _to_while(graph, node)
-    elif node.kind == "prim::CallFunction" and base_name(node.attrs["function"]) in _OF_NUMBERS:
+    elif node.kind in _OF_NUMBERS or _calls_optional(node):
         tidy.leave_out(node, node.inputs[0])
     elif node.kind == "prim::CallFunction" and operator_of(node.attrs["function"]) is not None:
         tidy.listed(node)
@@ -61,6 +59,10 @@ def _change(graph: Graph, node: Node) -> None:
         tidy.give_type(node)
     elif node.kind in ("aten::neg.float", "aten::Complex.float_float") or node.name == _DEVICE:
         tidy.fold(graph, node)
+
+
+def _calls_optional(node: Node) -> bool:
+    return node.kind == "prim::CallFunction" and base_name(node.attrs["function"]) == _OPTIONAL
 
 
 def _substitute(graph: Graph, node: Node) -> None:

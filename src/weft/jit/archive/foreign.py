@@ -22,7 +22,10 @@ _ABSENT = frozenset(
         "removeprefix", "removesuffix",
     )
 ) | frozenset(
-    f"prim::{name}" for name in ("autocast_now", "imag", "real", "retains_grad", "write")
+    f"prim::{name}"
+    for name in (
+        "autocast_now", "dtype_number", "imag", "numbered_dtype", "real", "retains_grad", "write",
+    )
 ) | {"autograd::backward"}  # fmt: skip
 _SHARED = frozenset(
     (

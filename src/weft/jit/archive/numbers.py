@@ -5,19 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from weft import _C
+from weft.jit.frontend.compiler import Compiler
+from weft.jit.frontend.registry import builtin
+from weft.jit.frontend.values import Call, Simple, Sugared
+from weft.jit.ir import types as ty
+from weft.jit.ir.source import SourceRange
 
-# TorchScript's numbers of dtypes, those first that are met most.
-_MET_MOST = (_C.float32, _C.int64, _C.bool)
-_NUMBERS = tuple((d._number, d) for d in dict.fromkeys((*_MET_MOST, *_C._dtypes)))
-NUMBERED_DTYPES: dict[int, Any] = dict(_NUMBERS)
+DTYPE_OF, NUMBER_OF = "prim::numbered_dtype", "prim::dtype_number"
+NUMBERED_DTYPES: dict[int, Any] = {each._number: each for each in _C._dtypes}
 
 
 def dtype_of(number: int) -> _C.dtype:
     """The dtype of TorchScript's number; RuntimeError for a number that has none."""
-    for known, dtype in _NUMBERS:
-        if number == known:
-            return dtype
-    raise RuntimeError(f"dtype: expected the number of a dtype, got {number}")
+    if number not in NUMBERED_DTYPES:
+        raise RuntimeError(f"dtype: expected the number of a dtype, got {number}")
+    return NUMBERED_DTYPES[number]
 
 
 def optional_dtype_of(number: int | None) -> _C.dtype | None:
@@ -27,7 +29,16 @@ def optional_dtype_of(number: int | None) -> _C.dtype | None:
 
 def number_of(dtype: _C.dtype) -> int:
     """TorchScript's number of a dtype."""
-    for number, known in _NUMBERS:
-        if dtype == known:
-            return number
-    raise RuntimeError("dtype: expected one of TorchScript")
+    return int(dtype._number)
+
+
+@builtin(dtype_of, takes=1)
+def as_dtype(c: Compiler, call: Call) -> Sugared:
+    """dtype_of, in a program."""
+    number = c.convert(call.args[0].value, ty.INT, call.range, "dtype")
+    return Simple(c.emit(DTYPE_OF, (number,), ty.DTYPE, range=call.range))
+
+
+def as_number(c: Compiler, dtype: Simple, range: SourceRange) -> Simple:
+    """number_of, in a program."""
+    return Simple(c.emit(NUMBER_OF, (dtype.v,), ty.INT, range=range))

@@ -15,8 +15,8 @@ from weft.jit.archive.former import FORMER
 from weft.jit.archive.functions import COMPOSED
 from weft.jit.archive.numbers import (
     NUMBERED_DTYPES,
-    dtype_of,
-    number_of,
+    as_dtype,
+    as_number,
     optional_dtype_of,
 )
 from weft.jit.archive.same import find
@@ -157,13 +157,14 @@ def _object(c: Compiler, arg: Arg, wanted: ty.Type) -> Arg:
         return arg
     number = arg.value.static(c)
     if number is UNKNOWN and wanted is ty.DTYPE:
-        convert = dtype_of if given is ty.INT else optional_dtype_of
-        return Arg(c.call(convert, arg.range, arg.value), arg.range)
+        if given is ty.INT:
+            return Arg(as_dtype(c, Call.of(arg.range, arg.value)), arg.range)
+        return Arg(c.call(optional_dtype_of, arg.range, arg.value), arg.range)
     known = _BY_NUMBER[wanted].get(number)
     return arg if known is None else Arg(Simple(c.constant(known)), arg.range)
 
 
 def _as_number(c: Compiler, result: Sugared, call: Call) -> Sugared:
     if isinstance(result, Simple) and result.v.type is ty.DTYPE:
-        return c.call(number_of, call.range, result)
+        return as_number(c, result, call.range)
     return result

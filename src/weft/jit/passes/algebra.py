@@ -184,6 +184,8 @@ _rule("dim(x)", _constant(lambda found: guards.rank(found.values["x"])))
 _rule("prim.ndim(x)", _constant(lambda found: guards.rank(found.values["x"])))
 _rule("size.int(x, D)", _constant(lambda found: guards.size(found.values["x"], found.const("D"))))
 _rule("numel(x)", _constant(lambda found: guards.numel(found.values["x"])))
+_rule("prim.numbered_dtype(prim.dtype_number(x))", "x")
+_rule("prim.numbered_dtype(N)", _constant(lambda found: guards.numbered(found.const("N"))))
 _rule("prim.dtype(x)", _constant(lambda found: guards.dtype(found.values["x"])))
 _rule("is_floating_point(x)", _constant(lambda found: guards.is_floating(found.values["x"])))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from weft import _C
 from weft.jit.ir import Value
 from weft.jit.passes.patterns import Match
 
@@ -12,6 +13,11 @@ from weft.jit.passes.patterns import Match
 def dtype(value: Value) -> Any:
     """The dtype of a tensor, or None if it is not known."""
     return value.shape.dtype if value.shape is not None else None
+
+
+def numbered(number: int) -> Any:
+    """The dtype of TorchScript's number, or None if it has none."""
+    return next((each for each in _C._dtypes if each._number == number), None)
 
 
 def rank(value: Value) -> int | None:
