@@ -156,11 +156,12 @@ def test_inlining_methods_and_recursion():
             "%r : bool = prim::isinstance[types=[type(int)]](%two)",
             "bool = prim::Constant[value=True]",
         ),
+        ("%r : bool = prim::is_nested(%x)", "bool = prim::Constant[value=False]"),
     ],
 )
 def test_folding(lines, value):
     constants = "%two : int = prim::Constant[value=2]()\n%three : int = prim::Constant[value=3]()\n"
-    graph = read(body(constants + lines, "", "%r"))
+    graph = read(body(constants + lines, "%x : Tensor", "%r"))
     assert constant_propagation.run(graph)
     assert f"%r : {value}()" in str(graph)
     dce.run(graph)
@@ -252,6 +253,12 @@ def test_the_same_on_both_branches():
         "%r, %s, %t",
         (after.format(two=two, two1=two1), "%n, %k, %b"),
     )
+
+
+def test_the_opposite_of_the_condition():
+    before = "%r : bool = prim::If(%b)\n  block0():\n    prim::Print(%n)\n    %no : bool = prim::Constant[value=False]()\n    -> (%no)\n  block1():\n    %yes : bool = prim::Constant[value=True]()\n    -> (%yes)"
+    after = "%k : bool = aten::__not__(%b)\nprim::If(%b)\n  block0():\n    prim::Print(%n)\n    %no : bool = prim::Constant[value=False]()\n    -> ()\n  block1():\n    %yes : bool = prim::Constant[value=True]()\n    -> ()"
+    case(control_flow.run, before, "%r", (after, "%k"))
 
 
 def test_condition_is_known_inside():

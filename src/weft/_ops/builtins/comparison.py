@@ -50,7 +50,7 @@ for _name, _sign, _function in _EQUALITY:
     ):  # fmt: skip
         builtin(
             f"{_name}.{_overload}({_type} a, {_type} b) -> bool", f"{_not}equal(a, b)", _function,
-            _doc,
+            _doc, ("total",) if _overload in ("device", "enum", "dtype") else (),
         )  # fmt: skip
 
 for _name, _cpp, _function in (

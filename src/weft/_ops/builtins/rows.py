@@ -29,6 +29,7 @@ TAGS = frozenset(
         "compares_identity",
         "starts_gradients",  # gradients may be recorded behind it, whatever its arguments are
         "metadata",  # of a tensor: its sizes, dtype or device, which no element decides
+        "never",  # is false, whatever its arguments are
         "length",  # of a list
         "item",  # of a list, by its index
         "relayout",  # changes the sizes of its first argument

@@ -89,7 +89,7 @@ for _name in (
     "is_xla", "is_vulkan", "is_ipu", "is_maia", "is_mtia",
 ):  # fmt: skip
     builtin(f"prim::{_name}(Tensor a) -> bool", "tensor_never(a)", lambda a: False,
-            "Always false: there are no such tensors.")  # fmt: skip
+            "Always false: there are no such tensors.", ("total", "never"))  # fmt: skip
 builtin("prim::requires_grad(Tensor a) -> bool", "autograd::requires_grad(a)", None,
         "Whether gradients are recorded for it.", ("reads_state", "total"))  # fmt: skip
 builtin("prim::grad(Tensor a) -> Tensor(*)?", "Value(autograd::grad(a))", None,

@@ -15,7 +15,7 @@ from typing import Any
 from weft.jit.ir import Graph, Node, TupleType, is_subtype, type_of_constant
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Block
-from weft.jit.passes.operators import operator_of
+from weft.jit.passes.operators import has_tag, operator_of
 from weft.jit.passes.options import DEFAULT, Options
 
 _FOLDED = (ty.INT, ty.FLOAT, ty.BOOL, ty.COMPLEX, ty.STR, ty.NONE, ty.DTYPE, ty.DEVICE)
@@ -38,6 +38,9 @@ def _block(block: Block) -> bool:
 
 def _fold(node: Node) -> bool:
     inputs = node.inputs
+    if has_tag(node, "never"):
+        _replace(node, [False])
+        return True
     if not inputs or not inputs[0].is_constant or not all(value.is_constant for value in inputs):
         return False
     if not node.outputs or not all(_is_foldable(value.type) for value in node.outputs):
@@ -47,6 +50,12 @@ def _fold(node: Node) -> bool:
         return False
     if not all(_fits(value, out.type) for value, out in zip(values, node.outputs)):
         return False
+    _replace(node, values)
+    return True
+
+
+def _replace(node: Node, values: list[Any]) -> None:
+    """Puts constants of the same names in the place of what a node gives."""
     graph = node.graph
     with graph.inserting(before=node), graph.at_range(node.range):
         constants = [graph.constant(value, out.type) for value, out in zip(values, node.outputs)]
@@ -55,7 +64,6 @@ def _fold(node: Node) -> bool:
     node.destroy()
     for constant, name in zip(constants, names):
         constant.name = name
-    return True
 
 
 def _is_foldable(type_: ty.Type) -> bool:

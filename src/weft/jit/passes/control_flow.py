@@ -1,7 +1,7 @@
 """Control flow that is decided before the program runs.
 
 - `If` with a constant condition: the branch that runs takes its place.
-- `If` that gives the same on both branches, or the condition itself.
+- `If` that gives the same on both branches, or the condition itself, or its opposite.
 - Loops that never run; carried values that never change.
 - Casts to a type that the value is known to have.
 """
@@ -82,6 +82,9 @@ def _common(node: Node, index: int) -> Value | None:
         return None
     if output.type == BOOL and yes.constant and not no.constant:
         return node.inputs[0]
+    if output.type == BOOL and no.constant and not yes.constant:
+        with node.graph.inserting(before=node), node.graph.at_range(node.range):
+            return node.graph.emit("aten::__not__", node.inputs, (BOOL,)).output
     if _same_constant(yes, no):
         with node.graph.inserting(before=node):
             return node.graph.constant(yes.constant, yes.type)
