@@ -530,6 +530,21 @@ def test_full_of_large_numbers(number):
     assert x.tolist() == [[number], [number]] == array_api.full_like(x, number).tolist()
 
 
+def test_full_of_numbers_beyond_the_dtype():
+    """As arrays that are made of them: infinite, where PyTorch's full refuses."""
+    assert array_api.full(2, 1e300, dtype=weft.float32).tolist() == [float("inf")] * 2
+    found = array_api.full((1,), complex(2, -1e300), dtype=weft.complex64).tolist()
+    assert found == [complex(2, -float("inf"))]
+
+
+@pytest.mark.parametrize("dtype", COMPLEX)
+def test_expm1_of_zeros_has_a_positive_real_part(dtype):
+    zeros = [complex(real, imag) for real in (0.0, -0.0) for imag in (0.0, -0.0)]
+    found = array_api.expm1(array_api.asarray(zeros, dtype=getattr(weft, dtype)))
+    assert [str(each) for each in found.tolist()] == ["0j", "-0j", "0j", "-0j"]
+    assert array_api.expm1(weft.tensor([-0.0])).signbit().tolist() == [True]
+
+
 def test_limits():
     assert array_api.finfo(weft.complex64) == (32, *array_api.finfo(weft.ones(1))[1:])
     assert array_api.finfo(weft.float64).eps == np.finfo("float64").eps

@@ -589,7 +589,10 @@ def test_pairs_of_special_numbers(name: str, dtype: str) -> None:
 @pytest.mark.parametrize("dtype", COMPLEX)
 @pytest.mark.parametrize("name", [name for name in OF_ONE if name not in OPEN])
 def test_special_complex_numbers(name: str, dtype: str) -> None:
-    drawn = call(np.array([complex(a, b) for a in PARTS for b in PARTS], dtype))
+    numbers = [complex(a, b) for a in PARTS for b in PARTS]
+    if name == "expm1":  # of -0 + 0j: 0 + 0j by the text, -0 + 0j by the reference
+        numbers = [each for each in numbers if str(each.real) != "-0.0" or each.imag]
+    drawn = call(np.array(numbers, dtype))
     compare(*(outcome(n, found(n, name), drawn) for n in (array_api, strict)), signs=True)
 
 

@@ -86,6 +86,8 @@ def test_operators_over_lists() -> None:
     assert values(targets) == values(first)
     weft._foreach_zero_(targets)
     assert values(targets) == [[0, 0], [[0]]]
+    with pytest.raises(TypeError, match="_foreach_add: expected lists of tensors before numbers"):
+        weft._foreach_add(first, 2, second)  # no place for alpha, unlike add(x, 2, y)
     with pytest.raises(RuntimeError, match="_foreach_add: expected lists of 2, got one of 1"):
         weft._foreach_add(first, second[:1])
     with pytest.raises(RuntimeError, match="_foreach_mul: expected a list of at least one tensor"):

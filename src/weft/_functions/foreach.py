@@ -52,6 +52,10 @@ def _rows(name: str, tensors: Any, args: Sequence[Any]) -> list[list[Any]]:
     if not isinstance(tensors, (list, tuple)) or not tensors:
         raise RuntimeError(f"{name}: expected a list of at least one tensor, got {tensors!r}")
     columns: list[Sequence[Any]] = [tensors]
+    # Of single tensors the deprecated add(x, 2, y) takes alpha by place; no form of lists does.
+    lists = [isinstance(arg, (list, tuple)) for arg in args]
+    if sorted(lists, reverse=True) != lists:
+        raise TypeError(f"{name}: expected lists of tensors before numbers, got {args!r}")
     for arg in args:
         if not isinstance(arg, (list, tuple)):
             columns.append([arg] * len(tensors))

@@ -91,9 +91,8 @@ def arange(
 
 def full(shape: Shape, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """An array filled with a number, of its kind unless a dtype is given."""
-    if isinstance(fill_value, int) and fill_value >= 2**63:  # more than numbers of weft hold
-        return weft.tensor(fill_value, dtype=dtype, device=device).expand(_tuple(shape)).clone()
-    return weft.full(_tuple(shape), fill_value, dtype=dtype, device=device)
+    # From one element: `weft.full` refuses what the dtype or a number of weft does not hold.
+    return weft.as_tensor(fill_value, dtype=dtype, device=device).expand(_tuple(shape)).clone()
 
 
 def full_like(x: Tensor, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:

@@ -12,7 +12,7 @@ from weft.array_api._dtypes import same_dtype
 
 #: the functions of one array
 _ONE = (
-    "abs acos acosh asin asinh atan atanh bitwise_invert ceil conj cos cosh exp expm1 floor "
+    "abs acos acosh asin asinh atan atanh bitwise_invert ceil conj cos cosh exp floor "
     "isfinite isinf isnan log log10 log1p log2 logical_not negative positive real reciprocal "
     "signbit sin sinh sqrt square tan tanh trunc"
 )
@@ -64,6 +64,12 @@ def imag(x: Tensor, /) -> Tensor:
     return weft.imag(x) if x.dtype.is_complex else weft.zeros_like(x)
 
 
+def expm1(x: Tensor, /) -> Tensor:
+    """exp(x) - 1, precise near zero; of a complex zero a real part of +0."""
+    found = weft.expm1(x)
+    return weft.complex(weft.real(found) + 0.0, weft.imag(found)) if x.dtype.is_complex else found
+
+
 def round(x: Tensor, /) -> Tensor:
     """The nearest whole numbers, of two the even one; of complex elements both parts."""
     if x.dtype.is_complex:
@@ -108,4 +114,4 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:
     return weft.isin(*same_dtype(x1, x2), invert=invert)
 
 
-__all__ = ["clip", "imag", "isin", "remainder", "round", "sign", "where"]
+__all__ = ["clip", "expm1", "imag", "isin", "remainder", "round", "sign", "where"]
