@@ -574,3 +574,27 @@ def test_fakes_wait_for_their_operators() -> None:
     mine = library.Library(name, "DEF")
     mine.define("doubled(Tensor x) -> Tensor")
     assert getattr(ops, name).doubled(weft.ones(3, device="meta")).shape == (6,)
+
+
+def test_a_library_may_come_first(name) -> None:
+    """As PyTorch before 2.4 wrote it: impl(library, "op", "CPU"), define(library, schema)."""
+    mine = library.Library(name, "DEF")
+    operators = getattr(ops, name)
+
+    @library.define(mine, "one_more(Tensor x) -> Tensor")
+    def one_more(x: weft.Tensor) -> weft.Tensor:
+        return x + 1
+
+    mine.define("times(Tensor x, int n=2) -> Tensor")
+
+    @library.impl(mine, "times", "CompositeExplicitAutograd")
+    def times(x: weft.Tensor, n: int = 2) -> weft.Tensor:
+        return x * n
+
+    mine.define("zero(Tensor x) -> Tensor")
+    library.impl(library.Library(name, "IMPL", "CPU"), "zero")(weft.zeros_like)
+
+    x = weft.ones(1)
+    assert operators.one_more(x).item() == one_more(x).item() == 2
+    assert operators.times(x).item() == 2 and operators.times(x, n=5).item() == times(x, 5).item()
+    assert operators.zero(x).item() == 0

@@ -117,6 +117,33 @@ def test_parameters_give_plain_tensors():
     assert not overrides.has_torch_function((parameter, weft.ones(1), 3, "x", [parameter]))
 
 
+def test_a_parameter_of_a_subclass_is_of_it():
+    parameter = weft.nn.Parameter(plain(2, 2))
+    assert type(parameter) is Plain and isinstance(parameter, weft.nn.Parameter)
+    assert not isinstance(plain(2), weft.nn.Parameter)
+    assert parameter.is_leaf and parameter.requires_grad
+    assert repr(weft.nn.Parameter(plain(1))) == "Parameter(Plain([1.], requires_grad=True))"
+
+    layer = weft.nn.Linear(2, 2)
+    layer.weight = parameter
+    assert type(layer(weft.ones(1, 2))) is Plain
+    layer(weft.ones(1, 2)).sum().backward()
+    weft.optim.SGD(layer.parameters(), 1.0).step()
+    assert layer.weight.tolist() == [[0, 0], [0, 0]]
+    assert type(layer.double().weight) is Plain and layer.weight.dtype == weft.float64
+    layer.load_state_dict(weft.nn.Linear(2, 2).state_dict())
+    assert type(layer.weight) is Plain and "weight" in dict(layer.named_parameters())
+
+
+def test_a_parameter_needs_a_class_that_detach_keeps():
+    class Forgetting(Tensor):
+        def detach(self):
+            return super().detach().as_subclass(Tensor)
+
+    with pytest.raises(RuntimeError, match=r"expected detach\(\) to give a tensor of Forgetting"):
+        weft.nn.Parameter(weft.ones(1).as_subclass(Forgetting))
+
+
 def test_gradients_flow_through_a_subclass():
     x = weft.ones(2).requires_grad_()
     y = (x.as_subclass(Plain) * 3).sum()
@@ -259,6 +286,27 @@ def test_modes_see_factories_operators_and_attributes():
     assert mode.names == ["ones", "mul", "__get__", "tensor", "relu"]
     weft.ones(1)
     assert len(mode.names) == 5
+
+
+def test_modes_see_initialisers_and_may_leave_them_out():
+    class Skipping(overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            if getattr(func, "__module__", None) == "weft.nn.init":
+                return (kwargs or {}).get("tensor", args[0] if args else None)
+            return func(*args, **(kwargs or {}))
+
+    before = weft.get_rng_state()
+    with Skipping():
+        weft.nn.Linear(3, 4)
+        weft.nn.init.normal_(weft.ones(2))
+    assert weft.get_rng_state().equal(before)
+
+
+def test_names_of_operators_of_one_tensor():
+    x = plain(2).as_subclass(Logging)
+    Logging.calls.clear()
+    -x, +x, abs(x)
+    assert [call[0].__name__ for call in Logging.calls] == ["neg", "positive", "abs"]
 
 
 def test_modes_nest_and_are_off_inside_of_themselves():

@@ -216,9 +216,9 @@ _METHODS = {
     "subscript": "__getitem__",
     "assign_subscript": "__setitem__",
     "contains": "__contains__",
-    "negative": "__neg__",
-    "positive": "__pos__",
-    "absolute": "__abs__",
+    "negative": "neg",
+    "positive": "positive",
+    "absolute": "abs",
     "invert": "__invert__",
 }
 

@@ -232,7 +232,7 @@ def text_of(tensor: Tensor, given: str | None = None) -> str:
     if given is None:
         given = "..." if tensor.is_meta else contents(tensor.detach().cpu(), indent)
     text = followed(prefix + given, suffixes, indent) + ")"
-    around = None if plain else getattr(tensor, "_shown_within", None)  # of a Parameter's subclass
+    around = None if plain else getattr(tensor, "_shown_within", None)  # of parameters' classes
     return f"{around}({text})" if around else text
 
 

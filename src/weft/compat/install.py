@@ -230,10 +230,15 @@ def _from_weft(wanted: str) -> Any:
 
 
 def _absent_operator(place: str) -> Any:
-    """A placeholder for an operator of PyTorch's own use, "torch.ops.aten._pin_memory", where a
-    library mentions it."""
-    is_inner = place.startswith("torch.ops.aten._")
-    return placeholder(place) if is_inner and is_mention(3) else None
+    """A placeholder for an operator of PyTorch, "torch.ops.aten.convolution", where a library
+    mentions it: tables of operators are made when their module is imported."""
+    return placeholder(place) if place.startswith("torch.ops.aten.") and is_mention(3) else None
+
+
+def _rename_initialisers() -> None:
+    """Lets `func.__module__` say torch.nn.init, by which modes know what they leave out."""
+    for name in ("uniform_", "normal_", "constant_", "kaiming_uniform_"):
+        getattr(weft.nn.init, name).__module__ = "torch.nn.init"
 
 
 def _rename_types(modules: Iterable[ModuleType]) -> None:
@@ -270,4 +275,5 @@ def install_as_torch() -> None:
     sys.modules["torch"] = root
     sys.meta_path.insert(0, finder)
     _rename_types((weft, weft.nn.parameter))
+    _rename_initialisers()
     set_absent(_absent_operator)

@@ -56,7 +56,7 @@ def recorded(operator: Operator, given: list[Any], device: str) -> Any:
 
 
 def _name(operator: Operator) -> str:
-    return f"GeneratedBackwardFor_{operator.full_name.replace('::', '_').replace('.', '_')}_"
+    return f"GeneratedBackwardFor_{operator.full_name.replace('::', '_').replace('.', '_')}"
 
 
 class _Recorded(Function):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -127,8 +128,11 @@ def _key(name: str) -> str:
     return KEYS[name]
 
 
-def _define(qualname: str, schema: str, *, lib: Library | None = None, tags: Any = ()) -> None:
-    """Makes an operator of a name "mylib::f" and a schema "(Tensor x) -> Tensor".
+def _define(
+    qualname: str | Library, schema: str, *, lib: Library | None = None, tags: Any = ()
+) -> Any:
+    """Makes an operator of a name "mylib::f" and a schema "(Tensor x) -> Tensor". With a Library
+    and a schema "f(Tensor x) -> Tensor" a decorator of what computes it on every device.
 
     ValueError for another form of name, RuntimeError for an operator that is there already.
 
@@ -137,6 +141,8 @@ def _define(qualname: str, schema: str, *, lib: Library | None = None, tags: Any
     >>> weft.ops.mylib.negated(weft.ones(1))
     tensor([-1.])
     """
+    if isinstance(qualname, Library):
+        return functools.partial(_implemented, qualname, qualname.define(schema, tags=tags))
     match = _QUALNAME.fullmatch(qualname) if isinstance(qualname, str) else None
     if match is None:
         raise ValueError(f"define: expected a name as 'mylib::op', got {qualname!r}")
@@ -148,19 +154,29 @@ def _define(qualname: str, schema: str, *, lib: Library | None = None, tags: Any
         lib.define(text)
     else:
         define(f"{namespace}::{name}", text)
+    return None
+
+
+def _implemented(lib: Library, name: Any, function: Function, key: str = "") -> Function:
+    lib.impl(name, function, key)
+    return function
 
 
 def impl(
-    qualname: str,
+    qualname: str | Library,
     types: str | Sequence[str],
-    func: Function | None = None,
+    func: Function | str | None = None,
     *,
     lib: Library | None = None,
 ) -> Any:
     """Registers a function of an operator for types of devices ("cpu", "default" for all) or for
-    dispatch keys ("CPU"). Without `func` a decorator.
+    dispatch keys ("CPU"). Without `func` a decorator. In the form of before PyTorch 2.4,
+    `impl(library, "f", "CPU")`, the library comes first and the name is its.
 
     RuntimeError for an operator that nobody defined."""
+    if isinstance(qualname, Library):
+        key = func if isinstance(func, str) else ""
+        return functools.partial(_implemented, qualname, types, key=key)
     operator = of(qualname)
     kinds = [types] if isinstance(types, str) else list(types)
     keys = [_kind(each) for each in kinds]
@@ -172,7 +188,7 @@ def impl(
                 lib._registered.append((operator, key, function))
         return function
 
-    return register if func is None else register(func)
+    return register(func) if callable(func) else register
 
 
 def _kind(name: str) -> str:

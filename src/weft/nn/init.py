@@ -11,6 +11,7 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
+from weft._runtime.torch_function import declare as _declare
 from weft.autograd.grad_mode import no_grad as _no_grad
 
 _GAINS = {
@@ -380,6 +381,9 @@ def _deprecated(name: str) -> Any:
     old.__doc__ = _OLD_DOC.format(name=name)
     return old
 
+
+# PyTorch shows these to __torch_function__: modes that make modules without drawing numbers.
+_declare(globals(), names=("uniform_", "normal_", "constant_", "kaiming_uniform_"))
 
 _OLD = (
     "uniform normal constant eye dirac xavier_uniform xavier_normal kaiming_uniform kaiming_normal "

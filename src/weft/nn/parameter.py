@@ -8,11 +8,21 @@ from weft import _C
 from weft._C import Tensor
 
 
-class Parameter(Tensor):
+class _ParameterMeta(type(Tensor)):  # type: ignore[misc]
+    """Counts tensors of a program's classes that are marked as parameters."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        if super().__instancecheck__(instance):
+            return True
+        return cls is Parameter and isinstance(instance, Tensor) and hasattr(instance, "_is_param")
+
+
+class Parameter(Tensor, metaclass=_ParameterMeta):
     """A tensor that becomes a module's parameter when it is assigned as an attribute.
 
     `data` is shared, not copied; it may have any shape and dtype (a gradient needs a floating or
-    complex one). Operators on a Parameter return plain tensors.
+    complex one). Operators on a Parameter return plain tensors. Data of a class that a program
+    derived from Tensor gives a tensor of that class, which counts as an instance of Parameter.
 
     >>> layer = weft.nn.Module()
     >>> layer.weight = weft.nn.Parameter(weft.ones(2))
@@ -28,6 +38,13 @@ class Parameter(Tensor):
             data = _C.empty(0)
         if is_spread(data):
             return data._as_parameter(requires_grad)
+        if _has_class_of_its_own(data):
+            kept = data.detach().requires_grad_(requires_grad)
+            if type(kept) is not type(data):
+                kinds = f"{type(data).__name__}, got {type(kept).__name__}"
+                raise RuntimeError(f"Parameter: expected detach() to give a tensor of {kinds}")
+            vars(kept).update(_is_param=True, _shown_within=cls._shown_within)
+            return kept  # type: ignore[return-value]
         return Tensor._make_subclass(cls, data, requires_grad)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
@@ -40,6 +57,13 @@ class Parameter(Tensor):
 
     def __repr__(self, **options: Any) -> str:
         return "Parameter containing:\n" + super().__repr__(**options)
+
+
+def _has_class_of_its_own(tensor: Tensor) -> bool:
+    """Whether a program derived the class from Tensor and wants it kept by operators."""
+    return not isinstance(
+        tensor, (Parameter, Buffer, UninitializedTensorMixin)
+    ) and _C._has_torch_function((tensor,))
 
 
 def is_spread(tensor: Any) -> bool:
