@@ -494,3 +494,46 @@ def test_a_getattr_of_a_program_is_asked_for_members(lib: Any) -> None:
     assert read == ["weight", "bias", "inner", "inner"]
     assert not hasattr(module, "absent")
     assert list(module.state_dict()) == ["weight", "count", "inner.weight", "inner.bias"]
+
+
+def test_hooks_of_registration():
+    nn, members = weft.nn, weft.nn.modules.module
+    seen = []
+
+    def note(kind):
+        return lambda module, name, value: seen.append((kind, name, value is None))
+
+    handles = [
+        members.register_module_parameter_registration_hook(note("parameter")),
+        members.register_module_buffer_registration_hook(note("buffer")),
+        members.register_module_module_registration_hook(note("module")),
+    ]
+    layer = nn.Linear(1, 1, bias=False)
+    layer.weight = nn.Parameter(weft.ones(1, 1))
+    layer.register_parameter("none", None)  # asks nobody
+    layer.register_buffer("count", None)
+    layer.count = weft.ones(1)
+    nn.Sequential(layer).x = None  # no member
+    layer.add_module("later", None)
+    layer.double()
+    for handle in handles:
+        handle.remove()
+    nn.Linear(1, 1)
+    assert seen == [
+        ("parameter", "weight", False),
+        ("parameter", "weight", False),
+        ("buffer", "count", True),
+        ("buffer", "count", False),
+        ("module", "0", False),
+        ("module", "later", True),
+    ]
+
+
+def test_a_hook_of_registration_may_replace():
+    def zeros(module, name, parameter):
+        return weft.nn.Parameter(weft.zeros(parameter.shape), requires_grad=False)
+
+    with weft.nn.modules.module.register_module_parameter_registration_hook(zeros):
+        module = weft.nn.Module()
+        module.weight = weft.nn.Parameter(weft.ones(2))
+    assert module.weight.tolist() == [0, 0] and not module.weight.requires_grad

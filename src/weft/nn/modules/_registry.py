@@ -7,6 +7,7 @@ members and of which kind. `_parameters`, `_buffers` and `_modules` are live vie
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import (
     Callable,
     ItemsView,
@@ -22,10 +23,44 @@ from typing import Any, ClassVar
 
 from weft._C import Tensor
 from weft.nn.parameter import Buffer, Parameter
+from weft.utils.hooks import RemovableHandle
 
 PARAMETER = "parameter"
 BUFFER = "buffer"
 MODULE = "module"
+
+
+# Hooks of all modules, by the kind of the members that they are called for.
+_registration_hooks: dict[str, dict[int, Callable[..., Any]]] = {
+    kind: OrderedDict() for kind in (PARAMETER, BUFFER, MODULE)
+}
+
+
+def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Calls `hook(module, name, parameter)` before a parameter is registered in any module. What
+    it returns is registered instead, unless it is None.
+
+    >>> names = []
+    >>> handle = weft.nn.modules.module.register_module_parameter_registration_hook(
+    ...     lambda module, name, parameter: names.append(name))
+    >>> _ = weft.nn.Linear(1, 1)
+    >>> handle.remove()
+    >>> names
+    ['weight', 'bias']
+    """
+    return RemovableHandle.insert(_registration_hooks[PARAMETER], hook)
+
+
+def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Calls `hook(module, name, buffer)` before a buffer is registered in any module. What it
+    returns is registered instead, unless it is None."""
+    return RemovableHandle.insert(_registration_hooks[BUFFER], hook)
+
+
+def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Calls `hook(module, name, child)` before a child is registered in any module. What it
+    returns is registered instead, unless it is None."""
+    return RemovableHandle.insert(_registration_hooks[MODULE], hook)
 
 
 class Members(MutableMapping[str, Any]):
@@ -174,7 +209,7 @@ class Registry:
                     self.__dict__.pop(name, None)
                 self.register_parameter(name, value)  # programs replace the method
             else:
-                self._put(name, value, kept)
+                self._add(name, value, kept)
             if kind == BUFFER and not value.persistent:
                 self._non_persistent_buffers_set.add(name)
 
@@ -202,6 +237,14 @@ class Registry:
             self._kinds[name] = kind
         self.__dict__[name] = value
 
+    def _add(self, name: str, value: Any, kind: str) -> None:
+        """Stores a member, or what the hooks of all modules give for it."""
+        if value is not None or kind != PARAMETER:
+            for hook in list(_registration_hooks[kind].values()):
+                replaced = hook(self, name, value)
+                value = value if replaced is None else replaced
+        self._put(name, value, kind)
+
     # Registration -----------------------------------------------------------------------------
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
@@ -212,7 +255,7 @@ class Registry:
                 f"register_parameter: expected a Parameter or None for {name!r}, "
                 f"got {_typename(param)}"
             )
-        self._put(name, param, PARAMETER)
+        self._add(name, param, PARAMETER)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Adds a tensor that is state but not learned; `persistent` puts it into state_dict."""
@@ -221,7 +264,7 @@ class Registry:
             raise TypeError(
                 f"register_buffer: expected a Tensor or None for {name!r}, got {_typename(tensor)}"
             )
-        self._put(name, tensor, BUFFER)
+        self._add(name, tensor, BUFFER)
         if persistent:
             self._non_persistent_buffers_set.discard(name)
         else:
@@ -238,7 +281,7 @@ class Registry:
             raise TypeError(
                 f"add_module: expected a Module or None for {name!r}, got {_typename(module)}"
             )
-        self._put(name, module, MODULE)
+        self._add(name, module, MODULE)
 
     def _check_new_name(self, operation: str, name: str, kind: str) -> None:
         if "_kinds" not in self.__dict__:

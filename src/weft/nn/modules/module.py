@@ -18,16 +18,26 @@ from weft.nn.modules._hooks import (
     register_module_full_backward_pre_hook,
 )
 from weft.nn.modules._layout import own_layout
-from weft.nn.modules._registry import BUFFER, MODULE, PARAMETER
+from weft.nn.modules._registry import (
+    BUFFER,
+    MODULE,
+    PARAMETER,
+    register_module_buffer_registration_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+)
 from weft.nn.modules._state import Stateful, _IncompatibleKeys
 
 __all__ = [
     "Module",
     "_IncompatibleKeys",
+    "register_module_buffer_registration_hook",
     "register_module_forward_hook",
     "register_module_forward_pre_hook",
     "register_module_full_backward_hook",
     "register_module_full_backward_pre_hook",
+    "register_module_module_registration_hook",
+    "register_module_parameter_registration_hook",
 ]
 
 T = TypeVar("T", bound="Module")
