@@ -556,3 +556,42 @@ def test_lkj_samples_have_the_variance_of_their_density() -> None:
     correlation = factor @ factor.mT
     for i, j in ((1, 0), (2, 0), (2, 1)):
         assert abs(correlation[:, i, j].var().item() - 0.25) < 0.01
+
+
+def test_a_transform_may_be_a_module() -> None:
+    class Scaling(weft.distributions.Transform, weft.nn.Module):
+        domain = codomain = weft.distributions.constraints.real
+        bijective = True
+        __hash__ = weft.nn.Module.__hash__
+
+        def __init__(self) -> None:
+            super().__init__(cache_size=1)
+            self.factor = weft.nn.Parameter(weft.tensor(2.0))
+
+        def _call(self, x: Any) -> Any:
+            return x * self.factor
+
+        def _inverse(self, y: Any) -> Any:
+            return y / self.factor
+
+        def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+            return self.factor.abs().log()
+
+    scaling = Scaling()
+    assert [name for name, _ in scaling.named_parameters()] == ["factor"]
+    made = weft.distributions.TransformedDistribution(
+        weft.distributions.Normal(0.0, 1.0), [scaling]
+    )
+    made.log_prob(weft.tensor(4.0)).backward()
+    assert scaling.factor.grad is not None and scaling.inv(weft.tensor(4.0)).item() == 2
+
+
+def test_a_distribution_may_be_a_module() -> None:
+    class Learned(weft.distributions.Distribution, weft.nn.Module):
+        arg_constraints: Any = {}  # noqa: RUF012
+
+        def __init__(self) -> None:
+            super().__init__(validate_args=False)
+            self.loc = weft.nn.Parameter(weft.zeros(2))
+
+    assert [name for name, _ in Learned().named_parameters()] == ["loc"]

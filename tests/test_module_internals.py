@@ -537,3 +537,17 @@ def test_a_hook_of_registration_may_replace():
         module = weft.nn.Module()
         module.weight = weft.nn.Parameter(weft.ones(2))
     assert module.weight.tolist() == [0, 0] and not module.weight.requires_grad
+
+
+def test_a_program_may_delete_members_from_their_dict():
+    class Forgetting(weft.nn.Module):
+        def __delattr__(self, name):
+            if name in self._parameters:
+                del self._parameters[name]
+            else:
+                super().__delattr__(name)
+
+    module = Forgetting()
+    module.weight = weft.nn.Parameter(weft.ones(1))
+    del module.weight
+    assert not hasattr(module, "weight") and list(module.parameters()) == []

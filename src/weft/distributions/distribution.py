@@ -54,6 +54,7 @@ class Distribution:
                     raise ValueError(
                         f"{type(self).__name__}: expected {name} within {constraint!r}, got {value}"
                     )
+        super().__init__()  # that of nn.Module, in a class that is one too
 
     def _take(self, validate_args: bool | None, **parameters: Any) -> None:
         """Keeps parameters, broadcast to one shape, which is that of the batch."""

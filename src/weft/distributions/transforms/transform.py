@@ -33,6 +33,7 @@ class Transform:
         self._cache_size = cache_size
         self._inv: Callable[[], Any] | None = None
         self._cached_x_y: tuple[Any, Any] = (None, None)
+        super().__init__()  # that of nn.Module, in a class that is one too
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_inv": None}

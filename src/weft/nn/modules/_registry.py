@@ -86,7 +86,7 @@ class Members(MutableMapping[str, Any]):
     def __delitem__(self, name: str) -> None:
         if name not in self:
             raise KeyError(name)
-        delattr(self._owner, name)
+        Registry.__delattr__(self._owner, name)  # a program's own may come from there
 
     def __iter__(self) -> Iterator[str]:
         return iter([name for name, kind in self._owner._kinds.items() if kind == self._kind])
