@@ -17,7 +17,16 @@ from weft._kernels.lang import (
     tanh,
     where,
 )
-from weft._ops.table import COMPLEX, FLOATS, INTEGERS, backward_op, op, ops
+from weft._ops.table import (
+    COMPLEX,
+    FLOATS,
+    INTEGERS,
+    backward_of,
+    backward_op,
+    body_of,
+    op,
+    ops,
+)
 
 _SQRT_2_OVER_PI = 0.7978845608028654
 _CUBIC = 0.044715  # of the tanh approximation of gelu
@@ -77,11 +86,6 @@ def _silu_slope(self: Any) -> Any:
     return s * (1 + self * (1 - s))
 
 
-def _silu_second(self: Any) -> Any:
-    s = self.sigmoid()
-    return s * (1 - s) * (self * (1 - s * 2) + 2)
-
-
 backward_op(
     "silu_backward(Tensor grad_output, Tensor self) -> Tensor",
     doc="grad_output times the derivative of silu at self.",
@@ -92,24 +96,52 @@ backward_op(
         "self": "grad.conj() * grad_output * _silu_second(self).conj()",
     },
 )
-backward_op(
-    "_silu_second(Tensor self) -> Tensor",
-    doc="The second derivative of silu.",
-    compose=_silu_second,
-)
+
+
+@backward_of("_silu_second(Tensor self) -> Tensor")
+def _silu_second(self: Any) -> Any:
+    """The second derivative of silu."""
+    s = self.sigmoid()
+    return s * (1 - s) * (self * (1 - s * 2) + 2)
 
 
 # ---- the cell of long short-term memory ----
 
 
+@body_of(
+    "_lstm_cell(Tensor entry, Tensor forget, Tensor cell, Tensor output, Tensor memory)"
+    " -> (Tensor, Tensor)",
+    "pointwise",
+    dtypes=FLOATS,
+    grad={
+        "entry, forget, cell, output, memory": "_lstm_cell_backward(grads[0], grads[1], entry, "
+        "forget, cell, output, memory)"
+    },
+    variants="",
+    inplace=None,
+    out=None,
+)
 def _lstm_cell(entry: Any, forget: Any, cell: Any, output: Any, memory: Any) -> Any:
+    """The next hidden state and the next memory, from the gates before their activations."""
     after = sigmoid(forget) * memory + sigmoid(entry) * tanh(cell)
     return sigmoid(output) * tanh(after), after
 
 
+@backward_of(
+    "_lstm_cell_backward(Tensor grad_hidden, Tensor grad_memory, Tensor entry, Tensor forget, "
+    "Tensor cell, Tensor output, Tensor memory) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+    "pointwise",
+    dtypes=FLOATS,
+    grad={
+        "grad_hidden, grad_memory, entry, forget, cell, output, memory": "_lstm_cell_double_back"
+        "ward(grads[0], grads[1], grads[2], grads[3], grads[4], grad_hidden, grad_memory, entry, "
+        "forget, cell, output, memory)"
+    },
+)
 def _lstm_cell_backward(
     grad_hidden: Any, grad_memory: Any, entry: Any, forget: Any, cell: Any, output: Any, memory: Any
 ) -> Any:
+    """The gradients of _lstm_cell for its arguments."""
     i, f, g, o = sigmoid(entry), sigmoid(forget), tanh(cell), sigmoid(output)
     t = tanh(f * memory + i * g)
     d = grad_memory + grad_hidden * o * (1 - t * t)
@@ -117,10 +149,17 @@ def _lstm_cell_backward(
     return *gates, grad_hidden * t * o * (1 - o), d * f
 
 
+@backward_of(
+    "_lstm_cell_double_backward(Tensor to_entry, Tensor to_forget, Tensor to_cell, "
+    "Tensor to_output, Tensor to_memory, Tensor grad_hidden, Tensor grad_memory, Tensor entry, "
+    "Tensor forget, Tensor cell, Tensor output, Tensor memory)"
+    " -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)"
+)
 def _lstm_cell_double_backward(
     to_entry: Any, to_forget: Any, to_cell: Any, to_output: Any, to_memory: Any, grad_hidden: Any,
     grad_memory: Any, entry: Any, forget: Any, cell: Any, output: Any, memory: Any,
 ) -> Any:  # fmt: skip
+    """The gradients of _lstm_cell_backward for its arguments."""
     i, f, g, o = entry.sigmoid(), forget.sigmoid(), cell.tanh(), output.sigmoid()
     t = (f * memory + i * g).tanh()
     slope_i, slope_f, slope_o = i * (1 - i), f * (1 - f), o * (1 - o)
@@ -142,40 +181,6 @@ def _lstm_cell_double_backward(
     )
 
 
-op(
-    "_lstm_cell(Tensor entry, Tensor forget, Tensor cell, Tensor output, Tensor memory)"
-    " -> (Tensor, Tensor)",
-    doc="The next hidden state and the next memory, from the gates before their activations.",
-    pointwise=_lstm_cell,
-    dtypes=FLOATS,
-    grad={
-        "entry, forget, cell, output, memory": "_lstm_cell_backward(grads[0], grads[1], entry, "
-        "forget, cell, output, memory)"
-    },
-    variants="",
-    inplace=None,
-    out=None,
-)
-backward_op(
-    "_lstm_cell_backward(Tensor grad_hidden, Tensor grad_memory, Tensor entry, Tensor forget, "
-    "Tensor cell, Tensor output, Tensor memory) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
-    doc="The gradients of _lstm_cell for its arguments.",
-    pointwise=_lstm_cell_backward,
-    dtypes=FLOATS,
-    grad={
-        "grad_hidden, grad_memory, entry, forget, cell, output, memory": "_lstm_cell_double_back"
-        "ward(grads[0], grads[1], grads[2], grads[3], grads[4], grad_hidden, grad_memory, entry, "
-        "forget, cell, output, memory)"
-    },
-)
-backward_op(
-    "_lstm_cell_double_backward(Tensor to_entry, Tensor to_forget, Tensor to_cell, "
-    "Tensor to_output, Tensor to_memory, Tensor grad_hidden, Tensor grad_memory, Tensor entry, "
-    "Tensor forget, Tensor cell, Tensor output, Tensor memory)"
-    " -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
-    doc="The gradients of _lstm_cell_backward for its arguments.",
-    compose=_lstm_cell_double_backward,
-)
 op(
     "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
     doc="log(1 + exp(beta * self)) / beta; self itself where beta * self is above the threshold.",
@@ -204,17 +209,13 @@ backward_op(
 )
 
 
+@backward_of("_softplus_second(Tensor self, Scalar beta, Scalar threshold) -> Tensor")
 def _softplus_second(self: Any, beta: Any, threshold: Any) -> Any:
+    """The second derivative of softplus."""
     x = self * beta
     s = x.sigmoid()
     return ops.where(x > threshold, 0, s * (1 - s) * beta)
 
-
-backward_op(
-    "_softplus_second(Tensor self, Scalar beta, Scalar threshold) -> Tensor",
-    doc="The second derivative of softplus.",
-    compose=_softplus_second,
-)
 
 op(
     "log_sigmoid(Tensor self) -> Tensor",
@@ -284,7 +285,11 @@ backward_op(
 # ---- gelu, by the error function and by its tanh approximation ----
 
 
+@body_of(
+    'gelu(Tensor self, *, str approximate="none") -> Tensor', variants="nn", out="out", shape="self"
+)
 def _gelu(self: Any, approximate: Any) -> Any:
+    """self times the normal distribution function of self; approximate is 'none' or 'tanh'."""
     if approximate == "none":
         return ops._gelu_erf(self)
     ops.check(
@@ -295,7 +300,9 @@ def _gelu(self: Any, approximate: Any) -> Any:
     return ops._gelu_tanh(self)
 
 
+@body_of('gelu_(Tensor(a!) self, *, str approximate="none") -> Tensor(a!)', variants="nn")
 def _gelu_in_place(self: Any, approximate: Any) -> Any:
+    """In-place gelu."""
     if approximate == "none":
         return ops._gelu_erf_(self)
     ops.check(
@@ -306,20 +313,6 @@ def _gelu_in_place(self: Any, approximate: Any) -> Any:
     return ops._gelu_tanh_(self)
 
 
-op(
-    'gelu(Tensor self, *, str approximate="none") -> Tensor',
-    doc="self times the normal distribution function of self; approximate is 'none' or 'tanh'.",
-    compose=_gelu,
-    variants="nn",
-    out="out",
-    shape="self",
-)
-op(
-    'gelu_(Tensor(a!) self, *, str approximate="none") -> Tensor(a!)',
-    doc="In-place gelu.",
-    compose=_gelu_in_place,
-    variants="nn",
-)
 backward_op(
     "_gelu_erf(Tensor self) -> Tensor",
     doc="Gelu by the error function.",
@@ -378,17 +371,12 @@ backward_op(
 )
 
 
+@backward_of("_gelu_tanh_second(Tensor self) -> Tensor")
 def _gelu_tanh_second(self: Any) -> Any:
+    """The second derivative of the tanh gelu."""
     square = self * self
     t = ((self + self * square * 0.044715) * 0.7978845608028654).tanh()
     slope = (square * 0.134145 + 1) * 0.7978845608028654
     curve = self * 0.21406444881780074  # 6 * 0.044715 * sqrt(2 / pi)
     inside = slope + self * 0.5 * (curve - t * 2 * slope * slope)
     return (1 - t * t) * inside
-
-
-backward_op(
-    "_gelu_tanh_second(Tensor self) -> Tensor",
-    doc="The second derivative of the tanh gelu.",
-    compose=_gelu_tanh_second,
-)

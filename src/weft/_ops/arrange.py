@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft._ops.table import backward_op, op, ops
+from weft._ops.table import backward_op, body_of, op, ops
 
 # ---- repeated and turned ----
 
@@ -40,7 +40,9 @@ op(
 _composite("tile(Tensor self, int[] dims) -> Tensor", "self laid out dims[i] times along each dim.")
 
 
+@body_of("rot90(Tensor self, int k=1, int[] dims=[0,1]) -> Tensor")
 def _rot90(self: Any, k: Any, dims: Any) -> Any:
+    """self turned k times by 90 degrees, from dims[0] towards dims[1]."""
     ops.check(
         len(dims) == 2 and self.dim() >= 2,
         "rot90: expected 2 of at least 2 dims, got ", dims, " for shape ", self.shape,
@@ -59,25 +61,20 @@ def _rot90(self: Any, k: Any, dims: Any) -> Any:
     return self.clone()
 
 
-op(
-    "rot90(Tensor self, int k=1, int[] dims=[0,1]) -> Tensor",
-    doc="self turned k times by 90 degrees, from dims[0] towards dims[1].",
-    compose=_rot90,
-)
-
-
+@body_of("fliplr(Tensor self) -> Tensor")
 def _fliplr(self: Any) -> Any:
+    """self with its columns reversed."""
     ops.check(self.dim() >= 2, "fliplr: expected at least 2 dims, got shape ", self.shape)
     return self.flip([1])
 
 
+@body_of("flipud(Tensor self) -> Tensor")
 def _flipud(self: Any) -> Any:
+    """self with its rows reversed."""
     ops.check(self.dim() >= 1, "flipud: expected at least 1 dim, got shape ", self.shape)
     return self.flip([0])
 
 
-op("fliplr(Tensor self) -> Tensor", doc="self with its columns reversed.", compose=_fliplr)
-op("flipud(Tensor self) -> Tensor", doc="self with its rows reversed.", compose=_flipud)
 op(
     "ravel(Tensor(a) self) -> Tensor(a)",
     doc="self as one vector: a view where possible.",
@@ -102,30 +99,22 @@ op(
 # ---- diagonals ----
 
 
+@body_of("trace(Tensor self) -> Tensor", tags=("autocast_float32",))
 def _trace(self: Any) -> Any:
+    """The sum of the diagonal."""
     ops.check(self.dim() == 2, "trace: expected a matrix, got shape ", self.shape)
     return self.diagonal().sum()
 
 
+@body_of("diag(Tensor self, int diagonal=0) -> Tensor", out="out")
 def _diag(self: Any, diagonal: Any) -> Any:
+    """The diagonal of a matrix, or a matrix with this vector on its diagonal."""
     if self.dim() == 1:
         return self.diag_embed(diagonal)
     ops.check(self.dim() == 2, "diag: expected 1 or 2 dims, got shape ", self.shape)
     return self.diagonal(diagonal).clone()
 
 
-op(
-    "trace(Tensor self) -> Tensor",
-    doc="The sum of the diagonal.",
-    compose=_trace,
-    tags=("autocast_float32",),
-)
-op(
-    "diag(Tensor self, int diagonal=0) -> Tensor",
-    doc="The diagonal of a matrix, or a matrix with this vector on its diagonal.",
-    compose=_diag,
-    out="out",
-)
 op(
     "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
     doc="Matrices of zeros with the vectors of self on a diagonal.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft._kernels.lang import maximum, minimum, where
-from weft._ops.table import FLOATS, INTEGERS, backward_op, op, ops
+from weft._ops.table import FLOATS, INTEGERS, backward_op, body_of, op, ops
 
 _REAL = INTEGERS + FLOATS
 
@@ -37,7 +37,14 @@ op(
 )
 
 
+@body_of(
+    "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
+    out="out",
+    tags=("cheap",),
+    shape="self",
+)
 def _clamp(self: Any, min: Any, max: Any) -> Any:
+    """self held between min and max; either may be None."""
     if min is None and max is None:
         ops.check(False, "clamp: expected min or max or both, got none")
     if max is None:
@@ -47,17 +54,14 @@ def _clamp(self: Any, min: Any, max: Any) -> Any:
     return ops._clamp(self, min, max)
 
 
-def _clamp_in_place(self: Any, min: Any, max: Any) -> Any:
-    if min is None and max is None:
-        ops.check(False, "clamp_: expected min or max or both, got none")
-    if max is None:
-        return self.clamp_min_(min)
-    if min is None:
-        return self.clamp_max_(max)
-    return ops._clamp_(self, min, max)
-
-
+@body_of(
+    "clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
+    out="Tensor_out",
+    tags=("cheap", "casts_out"),
+    shape="broadcast(self, min, max)",
+)
 def _clamp_tensor(self: Any, min: Any, max: Any) -> Any:
+    """self held between the tensors min and max; either may be None."""
     if min is None and max is None:
         ops.check(False, "clamp: expected min or max or both, got none")
     if max is None:
@@ -67,7 +71,24 @@ def _clamp_tensor(self: Any, min: Any, max: Any) -> Any:
     return self.clamp_min(min).clamp_max(max)
 
 
+@body_of("clamp_(Tensor(a!) self, Scalar? min=None, Scalar? max=None) -> Tensor(a!)", variants="fm")
+def _clamp_in_place(self: Any, min: Any, max: Any) -> Any:
+    """In-place clamp."""
+    if min is None and max is None:
+        ops.check(False, "clamp_: expected min or max or both, got none")
+    if max is None:
+        return self.clamp_min_(min)
+    if min is None:
+        return self.clamp_max_(max)
+    return ops._clamp_(self, min, max)
+
+
+@body_of(
+    "clamp_.Tensor(Tensor(a!) self, Tensor? min=None, Tensor? max=None) -> Tensor(a!)",
+    variants="fm",
+)
 def _clamp_tensor_in_place(self: Any, min: Any, max: Any) -> Any:
+    """In-place clamp by tensors."""
     if min is None and max is None:
         ops.check(False, "clamp_: expected min or max or both, got none")
     if max is None:
@@ -77,34 +98,6 @@ def _clamp_tensor_in_place(self: Any, min: Any, max: Any) -> Any:
     return self.clamp_min_(min).clamp_max_(max)
 
 
-op(
-    "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
-    doc="self held between min and max; either may be None.",
-    compose=_clamp,
-    out="out",
-    tags=("cheap",),
-    shape="self",
-)
-op(
-    "clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
-    doc="self held between the tensors min and max; either may be None.",
-    compose=_clamp_tensor,
-    out="Tensor_out",
-    tags=("cheap", "casts_out"),
-    shape="broadcast(self, min, max)",
-)
-op(
-    "clamp_(Tensor(a!) self, Scalar? min=None, Scalar? max=None) -> Tensor(a!)",
-    doc="In-place clamp.",
-    compose=_clamp_in_place,
-    variants="fm",
-)
-op(
-    "clamp_.Tensor(Tensor(a!) self, Tensor? min=None, Tensor? max=None) -> Tensor(a!)",
-    doc="In-place clamp by tensors.",
-    compose=_clamp_tensor_in_place,
-    variants="fm",
-)
 backward_op(
     "_clamp(Tensor self, Scalar min, Scalar max) -> Tensor",
     doc="self held between min and max.",
@@ -214,24 +207,22 @@ op(
 )
 
 
-def _masked_fill(self: Any, mask: Any, value: Any) -> Any:
-    """The result is of self's dtype, whatever the value's."""
-    ops.check(value.dim() == 0, "masked_fill: expected a 0-d value, got shape ", value.shape)
-    return ops.where(mask, ops._value_as(value, self.dtype), self)
-
-
 backward_op(
     "_value_as(Tensor value, ScalarType dtype) -> Tensor",
     doc="A 0-d tensor in another dtype, which it must fit.",
     native="value_as",
     tags=("composite",),
 )
-op(
-    "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
-    doc="self with the 0-d tensor `value` where mask holds.",
-    compose=_masked_fill,
-    result="self",
-)
+
+
+@body_of("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", result="self")
+def _masked_fill(self: Any, mask: Any, value: Any) -> Any:
+    """self with the 0-d tensor `value` where mask holds."""
+    # The result is of self's dtype, whatever the value's.
+    ops.check(value.dim() == 0, "masked_fill: expected a 0-d value, got shape ", value.shape)
+    return ops.where(mask, ops._value_as(value, self.dtype), self)
+
+
 op(
     "masked_fill_.Tensor(Tensor(a!) self, Tensor mask, Tensor value) -> Tensor(a!)",
     doc="In-place masked_fill.",

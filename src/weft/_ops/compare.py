@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weft._kernels import lang
-from weft._ops.table import INTEGERS, op, ops
+from weft._ops.table import INTEGERS, body_of, op, ops
 
 _ORDERED = ("bool", *INTEGERS, "float32", "float64")
 _ANY = (*_ORDERED, "complex64", "complex128")
@@ -100,7 +100,13 @@ _test("isinf", lang.isinf, "infinite")
 _test("isfinite", lang.isfinite, "neither infinite nor NaN")
 
 
+@body_of(
+    "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, "
+    "bool equal_nan=False) -> Tensor",
+    tags=("nondifferentiable",),
+)
 def _isclose(self: Any, other: Any, rtol: Any, atol: Any, equal_nan: Any) -> Any:
+    """Whether |self - other| <= atol + rtol * |other|, element by element, as bool."""
     ops.check(
         self.dtype == other.dtype,
         "isclose: expected operands of one dtype, got ", self.dtype, " and ", other.dtype,
@@ -121,13 +127,6 @@ def _isclose(self: Any, other: Any, rtol: Any, atol: Any, equal_nan: Any) -> Any
     return close.logical_or(near)
 
 
-op(
-    "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, "
-    "bool equal_nan=False) -> Tensor",
-    doc="Whether |self - other| <= atol + rtol * |other|, element by element, as bool.",
-    compose=_isclose,
-    tags=("nondifferentiable",),
-)
 op(
     "allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, "
     "bool equal_nan=False) -> bool",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft._ops.table import op, ops
+from weft._ops.table import body_of, op, ops
 
 # ---- what a view shows, in memory of its own ----
 
@@ -61,7 +61,9 @@ _copied(
 # ---- a copy with one part written anew ----
 
 
+@body_of("select_scatter(Tensor self, Tensor src, int dim, int index) -> Tensor")
 def _select_scatter(self: Any, src: Any, dim: Any, index: Any) -> Any:
+    """A copy of self with src at `index` of the dimension `dim`."""
     result = self.clone()
     part = result.select(dim, index)
     ops.check(
@@ -72,7 +74,13 @@ def _select_scatter(self: Any, src: Any, dim: Any, index: Any) -> Any:
     return result
 
 
+@body_of(
+    "slice_scatter(Tensor self, Tensor src, int dim=0, int? start=None, int? end=None, "
+    "int step=1) -> Tensor",
+    out="out",
+)
 def _slice_scatter(self: Any, src: Any, dim: Any, start: Any, end: Any, step: Any) -> Any:
+    """A copy of self with src in a slice of the dimension `dim`."""
     result = self.clone()
     part = result.slice(dim, start, end, step)
     ops.check(
@@ -83,7 +91,11 @@ def _slice_scatter(self: Any, src: Any, dim: Any, start: Any, end: Any, step: An
     return result
 
 
+@body_of(
+    "diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor"
+)
 def _diagonal_scatter(self: Any, src: Any, offset: Any, dim1: Any, dim2: Any) -> Any:
+    """A copy of self with src on a diagonal."""
     result = self.clone()
     part = result.diagonal(offset, dim1, dim2)
     ops.check(
@@ -94,26 +106,9 @@ def _diagonal_scatter(self: Any, src: Any, offset: Any, dim1: Any, dim2: Any) ->
     return result
 
 
-op(
-    "select_scatter(Tensor self, Tensor src, int dim, int index) -> Tensor",
-    doc="A copy of self with src at `index` of the dimension `dim`.",
-    compose=_select_scatter,
-)
-op(
-    "slice_scatter(Tensor self, Tensor src, int dim=0, int? start=None, int? end=None, "
-    "int step=1) -> Tensor",
-    doc="A copy of self with src in a slice of the dimension `dim`.",
-    compose=_slice_scatter,
-    out="out",
-)
-op(
-    "diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
-    doc="A copy of self with src on a diagonal.",
-    compose=_diagonal_scatter,
-)
-
-
+@body_of("put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor")
 def _put(self: Any, index: Any, source: Any, accumulate: Any) -> Any:
+    """A copy of self with source written (or added) at indices of the flattened tensor."""
     ops.check(
         index.numel() == source.numel(),
         "put: expected as many elements of source as of index, got ",
@@ -123,11 +118,6 @@ def _put(self: Any, index: Any, source: Any, accumulate: Any) -> Any:
     return flat.reshape(self.shape)
 
 
-op(
-    "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",
-    doc="A copy of self with source written (or added) at indices of the flattened tensor.",
-    compose=_put,
-)
 op(
     "fill.Scalar(Tensor self, Scalar value) -> Tensor",
     doc="A copy of self with every element set to a number.",
@@ -153,7 +143,9 @@ op(
 )
 
 
+@body_of("renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", out="out")
 def _renorm(self: Any, p: Any, dim: Any, maxnorm: Any) -> Any:
+    """The parts of self along `dim`, scaled down where their p-norm exceeds maxnorm."""
     ops.check(self.dim() > 1, "renorm: expected at least 2 dims, got shape ", self.shape)
     ops.check(p > 0, "renorm: expected p > 0, got ", p)
     ops.check(maxnorm >= 0, "renorm: expected maxnorm >= 0, got ", maxnorm)
@@ -162,11 +154,3 @@ def _renorm(self: Any, p: Any, dim: Any, maxnorm: Any) -> Any:
     norms = rows.linalg_vector_norm(p, [1], True)
     scale = ops.where(norms > maxnorm, (norms + 1e-7).reciprocal() * maxnorm, 1.0)
     return (rows * scale).reshape(turned.shape).transpose(0, dim)
-
-
-op(
-    "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
-    doc="The parts of self along `dim`, scaled down where their p-norm exceeds maxnorm.",
-    compose=_renorm,
-    out="out",
-)

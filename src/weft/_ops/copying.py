@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft._ops.table import op, ops
+from weft._ops.table import body_of, op, ops
 
 op(
     "copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
@@ -71,6 +71,14 @@ op(
 )
 
 
+@body_of(
+    "to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, "
+    "Device? device=None, bool? pin_memory=None, bool non_blocking=False, bool copy=False, "
+    "MemoryFormat? memory_format=None) -> Tensor(a)",
+    variants="m",
+    shape="self",
+    result="self",
+)
 def _to_dtype_layout(
     self: Any,
     dtype: Any,
@@ -81,6 +89,7 @@ def _to_dtype_layout(
     copy: Any,
     memory_format: Any,
 ) -> Any:
+    """self in another dtype or on another device; self itself where nothing changes."""
     same = (dtype is None or dtype == self.dtype) and (device is None or device == self.device)
     if same and not copy and memory_format is None:
         return self
@@ -90,16 +99,6 @@ def _to_dtype_layout(
     )  # fmt: skip
 
 
-op(
-    "to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, "
-    "Device? device=None, bool? pin_memory=None, bool non_blocking=False, bool copy=False, "
-    "MemoryFormat? memory_format=None) -> Tensor(a)",
-    doc="self in another dtype or on another device; self itself where nothing changes.",
-    compose=_to_dtype_layout,
-    variants="m",
-    shape="self",
-    result="self",
-)
 op(
     "to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, "
     "bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",

@@ -4,21 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft._ops.table import backward_op, op, ops
-
-
-def _cholesky_backward(grad: Any, L: Any) -> Any:
-    """Murray, Differentiation of the Cholesky decomposition, 2016."""
-    lower = L.mH.matmul(grad).tril()
-    phi = (lower + lower.tril(-1).mH) * 0.5
-    left = ops._solve_triangular(L.mH, phi, True, False)
-    return ops._solve_triangular(L.mH, left.mH, True, False).mH
-
-
-def _cholesky_ex(self: Any, upper: Any, check_errors: Any) -> Any:
-    result = ops._cholesky(self.mH if upper else self, check_errors)
-    return (result[0].mH if upper else result[0]), result[1]
-
+from weft._ops.table import backward_of, backward_op, body_of, op, ops
 
 backward_op(
     "_cholesky(Tensor self, bool check_errors) -> (Tensor L, Tensor info)",
@@ -27,18 +13,21 @@ backward_op(
     grad={"self": "_cholesky_backward(grads[0], result0)"},
     shape="each(self, self[:-2])",
 )
-backward_op(
-    "_cholesky_backward(Tensor grad, Tensor L) -> Tensor",
-    doc="The gradient of Cholesky's decomposition.",
-    compose=_cholesky_backward,
-)
-op(
+
+
+@backward_of("_cholesky_backward(Tensor grad, Tensor L) -> Tensor")
+def _cholesky_backward(grad: Any, L: Any) -> Any:
+    """The gradient of Cholesky's decomposition."""
+    # Murray, Differentiation of the Cholesky decomposition, 2016.
+    lower = L.mH.matmul(grad).tril()
+    phi = (lower + lower.tril(-1).mH) * 0.5
+    left = ops._solve_triangular(L.mH, phi, True, False)
+    return ops._solve_triangular(L.mH, left.mH, True, False).mH
+
+
+@body_of(
     "linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False)"
     " -> (Tensor L, Tensor info)",
-    doc="The triangle L with L @ L.mH = self, and for each matrix 0 or the order of the first "
-    "leading minor that is not positive (int32): there L is unfinished, unless check_errors raises "
-    "LinAlgError.",
-    compose=_cholesky_ex,
     grad={
         "self": "_cholesky_backward(grads[0].mH if upper else grads[0], "
         "result0.mH if upper else result0)"
@@ -47,6 +36,14 @@ op(
     tags=("autocast_float32",),
     out="L",
 )
+def _cholesky_ex(self: Any, upper: Any, check_errors: Any) -> Any:
+    """The triangle L with L @ L.mH = self, and for each matrix 0 or the order of the first leading
+    minor that is not positive (int32): there L is unfinished, unless check_errors raises
+    LinAlgError."""
+    result = ops._cholesky(self.mH if upper else self, check_errors)
+    return (result[0].mH if upper else result[0]), result[1]
+
+
 op(
     "linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor",
     doc="The triangle L with L @ L.mH = self, for Hermitian positive-definite matrices.",
@@ -64,7 +61,18 @@ op(
 )
 
 
+@body_of(
+    "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor",
+    grad={
+        "self": "cholesky_solve(grad, input2, upper)",
+        "input2": "_cholesky_solve_backward(cholesky_solve(grad, input2, upper), result, input2, "
+        "upper)",
+    },
+    out="out",
+    tags=("casts_out",),
+)
 def _cholesky_solve(self: Any, input2: Any, upper: Any) -> Any:
+    """X with A @ X = self, from the Cholesky triangle of A."""
     turned = input2.mH
     if upper:
         half = ops._solve_triangular(turned, self, False, False)
@@ -74,30 +82,17 @@ def _cholesky_solve(self: Any, input2: Any, upper: Any) -> Any:
     )
 
 
+@backward_of(
+    "_cholesky_solve_backward(Tensor upstream, Tensor result, Tensor input2, bool upper) -> Tensor"
+)
 def _cholesky_solve_backward(upstream: Any, result: Any, input2: Any, upper: Any) -> Any:
-    """As if all of input2 were read, as PyTorch has it; upstream: the gradient for self."""
+    """The gradient of cholesky_solve for its triangle."""
+    # As if all of input2 were read, as PyTorch has it; upstream: the gradient for self.
     both = upstream.matmul(result.mH)
     both = both + both.mH
     return -(input2.matmul(both)) if upper else -(both.matmul(input2))
 
 
-op(
-    "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor",
-    doc="X with A @ X = self, from the Cholesky triangle of A.",
-    compose=_cholesky_solve,
-    grad={
-        "self": "cholesky_solve(grad, input2, upper)",
-        "input2": "_cholesky_solve_backward(cholesky_solve(grad, input2, upper), result, input2, "
-        "upper)",
-    },
-    out="out",
-    tags=("casts_out",),
-)
-backward_op(
-    "_cholesky_solve_backward(Tensor upstream, Tensor result, Tensor input2, bool upper) -> Tensor",
-    doc="The gradient of cholesky_solve for its triangle.",
-    compose=_cholesky_solve_backward,
-)
 op(
     "cholesky_inverse(Tensor self, bool upper=False) -> Tensor",
     doc="The inverse of A from its Cholesky triangle.",
@@ -105,16 +100,6 @@ op(
     out="out",
     tags=("casts_out",),
 )
-
-
-def _eigh_backward(grad_values: Any, grad_vectors: Any, values: Any, vectors: Any) -> Any:
-    gap = values.unsqueeze(-2) - values.unsqueeze(-1)
-    gap = gap.masked_fill(gap == 0, ops.inf)
-    turned = vectors.mH
-    # What turns the vectors into each other; what would stretch them is no freedom of theirs.
-    turn = turned.matmul(grad_vectors)
-    inner = (turn - turn.mH) * 0.5 / gap + grad_values.diag_embed()
-    return vectors.matmul(inner).matmul(turned)
 
 
 op(
@@ -127,12 +112,23 @@ op(
     shape="each(self[:-1], self)",
     tags=("autocast_float32",),
 )
-backward_op(
+
+
+@backward_of(
     "_eigh_backward(Tensor grad_values, Tensor grad_vectors, Tensor values, Tensor vectors)"
-    " -> Tensor",
-    doc="The gradient of linalg_eigh.",
-    compose=_eigh_backward,
+    " -> Tensor"
 )
+def _eigh_backward(grad_values: Any, grad_vectors: Any, values: Any, vectors: Any) -> Any:
+    """The gradient of linalg_eigh."""
+    gap = values.unsqueeze(-2) - values.unsqueeze(-1)
+    gap = gap.masked_fill(gap == 0, ops.inf)
+    turned = vectors.mH
+    # What turns the vectors into each other; what would stretch them is no freedom of theirs.
+    turn = turned.matmul(grad_vectors)
+    inner = (turn - turn.mH) * 0.5 / gap + grad_values.diag_embed()
+    return vectors.matmul(inner).matmul(turned)
+
+
 op(
     'linalg_eigvalsh(Tensor self, str UPLO="L") -> Tensor',
     doc="The eigenvalues of Hermitian matrices, in order.",
@@ -143,16 +139,24 @@ op(
 )
 
 
-def _tall_qr_backward(grad_q: Any, grad_r: Any, q: Any, r: Any) -> Any:
-    m = r.matmul(grad_r.mH) - grad_q.mH.matmul(q)
-    below = m.tril(-1)
-    hermitian = below + below.mH + ops.real(m.diagonal(0, -2, -1)).diag_embed()
-    right = grad_q + q.matmul(hermitian)
-    return ops._solve_triangular(r, right.mH, True, False).mH
+op(
+    'linalg_qr(Tensor A, str mode="reduced") -> (Tensor Q, Tensor R)',
+    doc="Q with orthonormal columns and an upper triangle R, A = Q @ R.",
+    native="linalg_qr",
+    tags=("autocast_float32",),
+    grad={"A": "_qr_backward(grads[0], grads[1], result0, result1)"},
+    variants="",
+    out="out",
+    shape="each([0] if mode == 'r' else [*A[:-1], A[-2] if mode == 'complete' else "
+    "smaller(*A[-2:])], "
+    "[*A[:-2], A[-2] if mode == 'complete' else smaller(*A[-2:]), A[-1]])",
+)
 
 
+@backward_of("_qr_backward(Tensor grad_q, Tensor grad_r, Tensor q, Tensor r) -> Tensor")
 def _qr_backward(grad_q: Any, grad_r: Any, q: Any, r: Any) -> Any:
-    """Of more columns than rows, the first make Q; the others are Q.mH @ A, without freedom."""
+    """The gradient of linalg_qr."""
+    # Of more columns than rows, the first make Q; the others are Q.mH @ A, without freedom.
     ops.check(
         q.dim() > 1 and q.size(-1) == min(q.size(-2), r.size(-1)),
         "linalg_qr: expected the reduced mode, or no more rows than columns, for a gradient, "
@@ -169,32 +173,61 @@ def _qr_backward(grad_q: Any, grad_r: Any, q: Any, r: Any) -> Any:
     return ops.cat([first, q.matmul(grad_rest)], -1)
 
 
+@backward_of("_tall_qr_backward(Tensor grad_q, Tensor grad_r, Tensor q, Tensor r) -> Tensor")
+def _tall_qr_backward(grad_q: Any, grad_r: Any, q: Any, r: Any) -> Any:
+    """The gradient of linalg_qr of no more columns than rows."""
+    m = r.matmul(grad_r.mH) - grad_q.mH.matmul(q)
+    below = m.tril(-1)
+    hermitian = below + below.mH + ops.real(m.diagonal(0, -2, -1)).diag_embed()
+    right = grad_q + q.matmul(hermitian)
+    return ops._solve_triangular(r, right.mH, True, False).mH
+
+
+backward_op(
+    "_pinv(Tensor A, Tensor inverse) -> Tensor",
+    doc="The pseudo-inverse of A, known already, with its history.",
+    compose="inverse.clone()",
+    constants=("inverse",),
+    grad={"A": "_pinv_backward(grad, A, result)"},
+)
+
+
+@backward_of("_pinv_backward(Tensor grad, Tensor A, Tensor inverse) -> Tensor")
+def _pinv_backward(grad: Any, A: Any, inverse: Any) -> Any:
+    """The gradient of the pseudo-inverse of matrices of locally constant rank."""
+    # Golub and Pereyra, The differentiation of pseudo-inverses, 1973.
+    turned, flow = inverse.mH, grad.mH
+    beyond = flow - A.matmul(inverse.matmul(flow))
+    behind = flow - flow.matmul(inverse).matmul(A)
+    return (
+        beyond.matmul(inverse).matmul(turned)
+        + turned.matmul(inverse).matmul(behind)
+        - turned.matmul(grad).matmul(turned)
+    )
+
+
 op(
-    'linalg_qr(Tensor A, str mode="reduced") -> (Tensor Q, Tensor R)',
-    doc="Q with orthonormal columns and an upper triangle R, A = Q @ R.",
-    native="linalg_qr",
-    tags=("autocast_float32",),
-    grad={"A": "_qr_backward(grads[0], grads[1], result0, result1)"},
+    "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None)"
+    " -> (Tensor U, Tensor S, Tensor Vh)",
+    doc="A = U @ diag(S) @ Vh with orthonormal U and Vh; S from the greatest on.",
+    native="linalg_svd",
+    grad={"A": "_svd_backward(grads[0], grads[1], grads[2], result0, result1, result2)"},
     variants="",
-    out="out",
-    shape="each([0] if mode == 'r' else [*A[:-1], A[-2] if mode == 'complete' else "
-    "smaller(*A[-2:])], "
-    "[*A[:-2], A[-2] if mode == 'complete' else smaller(*A[-2:]), A[-1]])",
-)
-backward_op(
-    "_qr_backward(Tensor grad_q, Tensor grad_r, Tensor q, Tensor r) -> Tensor",
-    doc="The gradient of linalg_qr.",
-    compose=_qr_backward,
-)
-backward_op(
-    "_tall_qr_backward(Tensor grad_q, Tensor grad_r, Tensor q, Tensor r) -> Tensor",
-    doc="The gradient of linalg_qr of no more columns than rows.",
-    compose=_tall_qr_backward,
+    out="U",
+    shape="each([*A[:-1], A[-2] if full_matrices else smaller(*A[-2:])], "
+    "[*A[:-2], smaller(*A[-2:])], "
+    "[*A[:-2], A[-1] if full_matrices else smaller(*A[-2:]), A[-1]])",
+    tags=("autocast_float32",),
 )
 
 
+@backward_of(
+    "_svd_backward(Tensor grad_u, Tensor grad_s, Tensor grad_v, Tensor u, Tensor s, Tensor vh)"
+    " -> Tensor"
+)
 def _svd_backward(grad_u: Any, grad_s: Any, grad_v: Any, u: Any, s: Any, vh: Any) -> Any:
-    """Of the reduced form; the other columns of full matrices are as good as constant."""
+    """The gradient of linalg_svd."""
+    # Of the reduced form; the other columns of full matrices are as good as constant.
     k = s.size(-1)
     if u.size(-1) > k:
         return ops._svd_backward(grad_u.narrow(-1, 0, k), grad_s, grad_v, u.narrow(-1, 0, k), s, vh)
@@ -221,49 +254,6 @@ def _svd_backward(grad_u: Any, grad_s: Any, grad_v: Any, u: Any, s: Any, vh: Any
     return result
 
 
-def _pinv_backward(grad: Any, A: Any, inverse: Any) -> Any:
-    """Golub and Pereyra, The differentiation of pseudo-inverses, 1973."""
-    turned, flow = inverse.mH, grad.mH
-    beyond = flow - A.matmul(inverse.matmul(flow))
-    behind = flow - flow.matmul(inverse).matmul(A)
-    return (
-        beyond.matmul(inverse).matmul(turned)
-        + turned.matmul(inverse).matmul(behind)
-        - turned.matmul(grad).matmul(turned)
-    )
-
-
-backward_op(
-    "_pinv(Tensor A, Tensor inverse) -> Tensor",
-    doc="The pseudo-inverse of A, known already, with its history.",
-    compose="inverse.clone()",
-    constants=("inverse",),
-    grad={"A": "_pinv_backward(grad, A, result)"},
-)
-backward_op(
-    "_pinv_backward(Tensor grad, Tensor A, Tensor inverse) -> Tensor",
-    doc="The gradient of the pseudo-inverse of matrices of locally constant rank.",
-    compose=_pinv_backward,
-)
-op(
-    "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None)"
-    " -> (Tensor U, Tensor S, Tensor Vh)",
-    doc="A = U @ diag(S) @ Vh with orthonormal U and Vh; S from the greatest on.",
-    native="linalg_svd",
-    grad={"A": "_svd_backward(grads[0], grads[1], grads[2], result0, result1, result2)"},
-    variants="",
-    out="U",
-    shape="each([*A[:-1], A[-2] if full_matrices else smaller(*A[-2:])], "
-    "[*A[:-2], smaller(*A[-2:])], "
-    "[*A[:-2], A[-1] if full_matrices else smaller(*A[-2:]), A[-1]])",
-    tags=("autocast_float32",),
-)
-backward_op(
-    "_svd_backward(Tensor grad_u, Tensor grad_s, Tensor grad_v, Tensor u, Tensor s, Tensor vh)"
-    " -> Tensor",
-    doc="The gradient of linalg_svd.",
-    compose=_svd_backward,
-)
 op(
     "linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor",
     doc="The singular values, from the greatest on.",

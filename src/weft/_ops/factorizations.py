@@ -4,21 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft._ops.table import backward_op, op, ops
-
-
-def _eig_backward(grad_values: Any, grad_vectors: Any, values: Any, vectors: Any) -> Any:
-    """Boeddeker et al., On the computation of complex-valued gradients, 2017, section 4.18.
-
-    A vector of length 1 has no freedom along itself: that part of its gradient is taken out."""
-    turned = vectors.mH
-    turn = turned.matmul(grad_vectors)
-    along = ops.real(turn.diagonal(0, -2, -1)).unsqueeze(-2)
-    gap = (values.unsqueeze(-2) - values.unsqueeze(-1)).conj()
-    gap = gap.masked_fill(gap == 0, ops.inf)
-    inner = (turn - turned.matmul(vectors) * along) / gap + grad_values.diag_embed()
-    return ops._solve(turned, inner.matmul(turned))
-
+from weft._ops.table import backward_of, backward_op, op, ops
 
 op(
     "linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)",
@@ -29,12 +15,25 @@ op(
     out="out",
     shape="each(self[:-1], self)",
 )
-backward_op(
+
+
+@backward_of(
     "_eig_backward(Tensor grad_values, Tensor grad_vectors, Tensor values, Tensor vectors)"
-    " -> Tensor",
-    doc="The gradient of linalg_eig.",
-    compose=_eig_backward,
+    " -> Tensor"
 )
+def _eig_backward(grad_values: Any, grad_vectors: Any, values: Any, vectors: Any) -> Any:
+    """The gradient of linalg_eig."""
+    # Boeddeker et al., On the computation of complex-valued gradients, 2017, section 4.18.
+    # A vector of length 1 has no freedom along itself: that part of its gradient is taken out.
+    turned = vectors.mH
+    turn = turned.matmul(grad_vectors)
+    along = ops.real(turn.diagonal(0, -2, -1)).unsqueeze(-2)
+    gap = (values.unsqueeze(-2) - values.unsqueeze(-1)).conj()
+    gap = gap.masked_fill(gap == 0, ops.inf)
+    inner = (turn - turned.matmul(vectors) * along) / gap + grad_values.diag_embed()
+    return ops._solve(turned, inner.matmul(turned))
+
+
 op(
     "linalg_eigvals(Tensor self) -> Tensor",
     doc="The eigenvalues, complex, of square matrices.",
@@ -44,16 +43,22 @@ op(
 )
 
 
-def _square_lu_backward(grad_lower: Any, grad_upper: Any, lower: Any, upper: Any) -> Any:
-    """dL = L tril(L^-1 dA U^-1, -1) and dU = triu(L^-1 dA U^-1) U, read backward."""
-    inner = lower.mH.matmul(grad_lower).tril(-1) + grad_upper.matmul(upper.mH).triu()
-    left = ops._solve_triangular(lower.mH, inner, True, True)
-    return ops._solve_triangular(upper, left.mH, True, False).mH
+backward_op(
+    "_lu_factor(Tensor A, bool check_errors) -> (Tensor LU, Tensor pivots, Tensor places, "
+    "Tensor info)",
+    doc="L and U in one matrix, the exchanges of rows that LAPACK made, the row of L @ U that each "
+    "row of A is, and 0 or the number of a zero pivot.",
+    native="_lu_factor",
+    grad={"A": "_lu_backward(grads[0], result0, result2)"},
+    shape="each(A, [*A[:-2], smaller(*A[-2:])], A[:-1], A[:-2])",
+)
 
 
+@backward_of("_lu_backward(Tensor grad, Tensor LU, Tensor places) -> Tensor", constants=("places",))
 def _lu_backward(grad: Any, LU: Any, places: Any) -> Any:
-    """Columns beyond a square are L^-1 A there, rows beyond it A U^-1: they send gradients to the
-    factor of the square as well."""
+    """The gradient of _lu_factor."""
+    # Columns beyond a square are L^-1 A there, rows beyond it A U^-1: they send gradients to the
+    # factor of the square as well.
     rows, columns = LU.size(-2), LU.size(-1)
     k = min(rows, columns)
     square = LU.narrow(-2, 0, k).narrow(-1, 0, k)
@@ -78,27 +83,18 @@ def _lu_backward(grad: Any, LU: Any, places: Any) -> Any:
     return ops._rows_at(ops._square_lu_backward(grad_lower, grad_upper, lower, upper), places)
 
 
-backward_op(
-    "_lu_factor(Tensor A, bool check_errors) -> (Tensor LU, Tensor pivots, Tensor places, "
-    "Tensor info)",
-    doc="L and U in one matrix, the exchanges of rows that LAPACK made, the row of L @ U that each "
-    "row of A is, and 0 or the number of a zero pivot.",
-    native="_lu_factor",
-    grad={"A": "_lu_backward(grads[0], result0, result2)"},
-    shape="each(A, [*A[:-2], smaller(*A[-2:])], A[:-1], A[:-2])",
-)
-backward_op(
-    "_lu_backward(Tensor grad, Tensor LU, Tensor places) -> Tensor",
-    doc="The gradient of _lu_factor.",
-    compose=_lu_backward,
-    constants=("places",),
-)
-backward_op(
+@backward_of(
     "_square_lu_backward(Tensor grad_lower, Tensor grad_upper, Tensor lower, Tensor upper)"
-    " -> Tensor",
-    doc="The gradient of the factors of square matrices, rows in the order of the factors.",
-    compose=_square_lu_backward,
+    " -> Tensor"
 )
+def _square_lu_backward(grad_lower: Any, grad_upper: Any, lower: Any, upper: Any) -> Any:
+    """The gradient of the factors of square matrices, rows in the order of the factors."""
+    # dL = L tril(L^-1 dA U^-1, -1) and dU = triu(L^-1 dA U^-1) U, read backward.
+    inner = lower.mH.matmul(grad_lower).tril(-1) + grad_upper.matmul(upper.mH).triu()
+    left = ops._solve_triangular(lower.mH, inner, True, True)
+    return ops._solve_triangular(upper, left.mH, True, False).mH
+
+
 backward_op(
     "_rows_at(Tensor self, Tensor places) -> Tensor",
     doc="The rows of matrices in another order.",

@@ -8,24 +8,18 @@ from __future__ import annotations
 from typing import Any
 
 from weft._ops.schema import parse
-from weft._ops.table import op, ops
+from weft._ops.table import body_of, op, ops
 
 
+@body_of("_write_back(Tensor(a!) self, Tensor result, str name) -> Tensor(a!)", variants="")
 def _write_back(self: Any, result: Any, name: Any) -> Any:
+    """Copies the result of the in-place operator `name` into self."""
     ops.check(
         result.dtype == self.dtype and result.shape == self.shape,
         name, ": expected a result of dtype ", self.dtype, " and shape ", self.shape,
         ", got ", result.dtype, " and ", result.shape,
     )  # fmt: skip
     return self.copy_(result)
-
-
-op(
-    "_write_back(Tensor(a!) self, Tensor result, str name) -> Tensor(a!)",
-    doc="Copies the result of the in-place operator `name` into self.",
-    compose=_write_back,
-    variants="",
-)
 
 
 def _in_place(arguments: str, variants: str = "m", call: str = "") -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft._ops.table import backward_op, op, ops
+from weft._ops.table import backward_of, backward_op, op, ops
 
 # ---- joining ----
 
@@ -162,7 +162,9 @@ op(
 )
 
 
+@backward_of("_folding(str reduce) -> str")
 def _folding(reduce: Any) -> Any:
+    """What scatter_reduce calls a reduction of scatter."""
     ops.check(
         reduce == "add" or reduce == "multiply",
         'scatter: expected reduce "add" or "multiply", got "', reduce, '"',
@@ -170,11 +172,6 @@ def _folding(reduce: Any) -> Any:
     return "sum" if reduce == "add" else "prod"
 
 
-backward_op(
-    "_folding(str reduce) -> str",
-    doc="What scatter_reduce calls a reduction of scatter.",
-    compose=_folding,
-)
 for _suffix, _self, _result, _how in (
     ("", "Tensor self", "Tensor", "A copy of self with"),
     ("_", "Tensor(a!) self", "Tensor(a!)", "Writes"),
@@ -335,12 +332,6 @@ op(
 # ---- running sums, triangles ----
 
 
-def _cumsum_backward(grad: Any, dim: Any) -> Any:
-    if grad.dim() == 0:
-        return grad
-    return grad.flip([dim]).cumsum(dim).flip([dim])
-
-
 op(
     "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
     doc="Sums of the entries up to and with each, along `dim`.",
@@ -350,11 +341,16 @@ op(
     shape="self",
     tags=("casts_out",),
 )
-backward_op(
-    "_cumsum_backward(Tensor grad, int dim) -> Tensor",
-    doc="The gradient of cumsum: sums from the end.",
-    compose=_cumsum_backward,
-)
+
+
+@backward_of("_cumsum_backward(Tensor grad, int dim) -> Tensor")
+def _cumsum_backward(grad: Any, dim: Any) -> Any:
+    """The gradient of cumsum: sums from the end."""
+    if grad.dim() == 0:
+        return grad
+    return grad.flip([dim]).cumsum(dim).flip([dim])
+
+
 op(
     "tril(Tensor self, int diagonal=0) -> Tensor",
     doc="The elements on and below a diagonal of matrices, zeros above.",

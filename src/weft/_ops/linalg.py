@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft._ops.table import backward_op, op, ops
+from weft._ops.table import backward_op, body_of, op, ops
 
 op(
     "mm(Tensor self, Tensor mat2) -> Tensor",
@@ -75,7 +75,9 @@ op(
 )
 
 
+@body_of("outer(Tensor self, Tensor vec2) -> Tensor", out="out", tags=("casts_out",))
 def _outer(self: Any, vec2: Any) -> Any:
+    """All products of the entries of two vectors, as a matrix."""
     ops.check(
         self.dim() == 1 and vec2.dim() == 1,
         "outer: expected two vectors, got shapes ",
@@ -86,13 +88,6 @@ def _outer(self: Any, vec2: Any) -> Any:
     return self.unsqueeze(1) * vec2
 
 
-op(
-    "outer(Tensor self, Tensor vec2) -> Tensor",
-    doc="All products of the entries of two vectors, as a matrix.",
-    compose=_outer,
-    out="out",
-    tags=("casts_out",),
-)
 op(
     "matmul(Tensor self, Tensor other) -> Tensor",
     doc="The matrix product of the last two dimensions; the others are broadcast. Vectors count "
@@ -170,7 +165,13 @@ backward_op(
 # ---- further sums with a product, all by addmm ----
 
 
+@body_of(
+    "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    out="out",
+    tags=("autocast_given", "numbers_between"),
+)
 def _addmv(self: Any, mat: Any, vec: Any, beta: Any, alpha: Any) -> Any:
+    """beta * self + alpha * (mat @ vec)."""
     ops.check(
         self.dim() <= 1 and mat.dim() == 2 and vec.dim() == 1,
         "addmv: expected a vector, a matrix and a vector, got shapes ", self.shape, ", ",
@@ -180,7 +181,13 @@ def _addmv(self: Any, mat: Any, vec: Any, beta: Any, alpha: Any) -> Any:
     return column.squeeze(1)
 
 
+@body_of(
+    "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    out="out",
+    tags=("casts_out", "autocast_given", "numbers_between"),
+)
 def _addr(self: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> Any:
+    """beta * self + alpha * outer(vec1, vec2)."""
     ops.check(
         vec1.dim() == 1 and vec2.dim() == 1,
         "addr: expected two vectors, got shapes ", vec1.shape, " and ", vec2.shape,
@@ -188,7 +195,13 @@ def _addr(self: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> Any:
     return self.addmm(vec1.unsqueeze(1), vec2.unsqueeze(0), beta=beta, alpha=alpha)
 
 
+@body_of(
+    "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    out="out",
+    tags=("autocast_lower", "numbers_between"),
+)
 def _addbmm(self: Any, batch1: Any, batch2: Any, beta: Any, alpha: Any) -> Any:
+    """beta * self + alpha * (the sum of batch1 @ batch2 over the batch)."""
     ops.check(
         batch1.dim() == 3 and batch2.dim() == 3 and batch1.shape[:1] == batch2.shape[:1]
         and batch1.shape[2:] == batch2.shape[1:2],
@@ -201,27 +214,6 @@ def _addbmm(self: Any, batch1: Any, batch2: Any, beta: Any, alpha: Any) -> Any:
     return self.addmm(left, right, beta=beta, alpha=alpha)
 
 
-op(
-    "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-    doc="beta * self + alpha * (mat @ vec).",
-    compose=_addmv,
-    out="out",
-    tags=("autocast_given", "numbers_between"),
-)
-op(
-    "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-    doc="beta * self + alpha * outer(vec1, vec2).",
-    compose=_addr,
-    out="out",
-    tags=("casts_out", "autocast_given", "numbers_between"),
-)
-op(
-    "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-    doc="beta * self + alpha * (the sum of batch1 @ batch2 over the batch).",
-    compose=_addbmm,
-    out="out",
-    tags=("autocast_lower", "numbers_between"),
-)
 op(
     "vdot(Tensor self, Tensor other) -> Tensor",
     doc="dot with self conjugated.",

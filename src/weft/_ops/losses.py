@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft._ops.table import NUMBERS, backward_op, op, ops
+from weft._ops.table import NUMBERS, backward_of, backward_op, body_of, op, ops
 
 # ---- distances ----
 
 
+@backward_of("_reduced(Tensor loss, int reduction) -> Tensor", tags=("may_give_input",))
 def _reduced(loss: Any, reduction: Any) -> Any:
+    """loss, its mean or its sum."""
     if reduction == 1:
         return loss.mean()
     return loss.sum() if reduction == 2 else loss
 
 
-backward_op(
-    "_reduced(Tensor loss, int reduction) -> Tensor",
-    doc="loss, its mean or its sum.",
-    compose=_reduced,
-    tags=("may_give_input",),
-)
 op(
     "mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
     doc="The squared distance of self to target.",
@@ -101,9 +97,16 @@ backward_op(
 )
 
 
+@body_of(
+    "cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, "
+    "int ignore_index=-100, float label_smoothing=0.) -> Tensor",
+    variants="nn",
+    tags=("autocast_float32",),
+)
 def _cross_entropy(
     self: Any, target: Any, weight: Any, reduction: Any, ignore_index: Any, label_smoothing: Any
 ) -> Any:
+    """log_softmax followed by nll_loss; target holds class indices, or probabilities."""
     ops.check_value(
         self.dim() >= 1, "cross_entropy_loss: expected an input of 1 dimension or more, got 0"
     )
@@ -128,9 +131,14 @@ def _cross_entropy(
     return loss * (1.0 - label_smoothing) + smooth * (label_smoothing / self.size(class_dim))
 
 
+@backward_of(
+    "_cross_entropy_of_probabilities(Tensor logs, Tensor target, Tensor? weight, int reduction, "
+    "float label_smoothing) -> Tensor"
+)
 def _cross_entropy_of_probabilities(
     logs: Any, target: Any, weight: Any, reduction: Any, label_smoothing: Any
 ) -> Any:
+    """Cross entropy for targets that are probabilities."""
     class_dim = 0 if logs.dim() == 1 else 1
     classes = logs.size(class_dim)
     smoothed = target
@@ -146,14 +154,22 @@ def _cross_entropy_of_probabilities(
     return -terms.sum([class_dim])
 
 
+@backward_of("_class_weights(Tensor weight, Tensor logs) -> Tensor")
 def _class_weights(weight: Any, logs: Any) -> Any:
+    """weight in a shape that broadcasts over dimension 1 of logs."""
     if logs.dim() == 1:
         return weight
     ones = ops.kept_sizes(logs.shape[2:], None)
     return weight.reshape([weight.numel()] + ones)
 
 
+@backward_of(
+    "_smoothing_loss(Tensor logs, Tensor target, Tensor? weight, int reduction, int ignore_index)"
+    " -> Tensor",
+    tags=("autocast_float32",),
+)
 def _smoothing_loss(logs: Any, target: Any, weight: Any, reduction: Any, ignore_index: Any) -> Any:
+    """The loss to the uniform distribution, for label smoothing."""
     class_dim = 0 if logs.dim() == 1 else 1
     terms = logs if weight is None else logs * ops._class_weights(weight, logs)
     ignored = target == ignore_index
@@ -168,49 +184,19 @@ def _smoothing_loss(logs: Any, target: Any, weight: Any, reduction: Any, ignore_
     return loss.sum() / counted.masked_fill(ignored.reshape([-1]), 0).sum()
 
 
-op(
-    "cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, "
-    "int ignore_index=-100, float label_smoothing=0.) -> Tensor",
-    doc="log_softmax followed by nll_loss; target holds class indices, or probabilities.",
-    compose=_cross_entropy,
-    variants="nn",
-    tags=("autocast_float32",),
-)
-backward_op(
-    "_cross_entropy_of_probabilities(Tensor logs, Tensor target, Tensor? weight, int reduction, "
-    "float label_smoothing) -> Tensor",
-    doc="Cross entropy for targets that are probabilities.",
-    compose=_cross_entropy_of_probabilities,
-)
-backward_op(
-    "_class_weights(Tensor weight, Tensor logs) -> Tensor",
-    doc="weight in a shape that broadcasts over dimension 1 of logs.",
-    compose=_class_weights,
-)
-backward_op(
-    "_smoothing_loss(Tensor logs, Tensor target, Tensor? weight, int reduction, int ignore_index)"
-    " -> Tensor",
-    doc="The loss to the uniform distribution, for label smoothing.",
-    compose=_smoothing_loss,
-    tags=("autocast_float32",),
-)
-
 # ---- binary cross entropy ----
 
 
+@body_of(
+    "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, "
+    "Tensor? pos_weight=None, int reduction=1) -> Tensor",
+    variants="f",
+    tags=("autocast_float32", "fusible"),
+)
 def _bce_with_logits(self: Any, target: Any, weight: Any, pos_weight: Any, reduction: Any) -> Any:
+    """The cross entropy of sigmoid(self) to the probabilities target, without overflow."""
     # softplus(-x) is minus the log of the probability sigmoid(x).
     minus_log = ops.softplus(-self, 1, 40)
     scaled = minus_log if pos_weight is None else minus_log * ((pos_weight - 1) * target + 1)
     loss = (1 - target) * self + scaled
     return ops._reduced(loss if weight is None else loss * weight, reduction)
-
-
-op(
-    "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, "
-    "Tensor? pos_weight=None, int reduction=1) -> Tensor",
-    doc="The cross entropy of sigmoid(self) to the probabilities target, without overflow.",
-    compose=_bce_with_logits,
-    variants="f",
-    tags=("autocast_float32", "fusible"),
-)

@@ -6,7 +6,16 @@ from typing import Any
 
 from weft._kernels.lang import abs as absolute
 from weft._kernels.lang import exp, isinf, log, maximum, sqrt, where
-from weft._ops.table import COMPLEX, FLOATS, INTEGERS, backward_op, op, ops
+from weft._ops.table import (
+    COMPLEX,
+    FLOATS,
+    INTEGERS,
+    backward_of,
+    backward_op,
+    body_of,
+    op,
+    ops,
+)
 
 _REAL = ("bool", *INTEGERS, *FLOATS)
 
@@ -21,16 +30,6 @@ def _variance(row: Any, self: Any, correction: Any) -> Any:
     return row.sum(centred * centred) / maximum(count, 0)
 
 
-def _deviation(row: Any, self: Any, correction: Any) -> Any:
-    return sqrt(_variance(row, self, correction))
-
-
-def _var_backward(grad: Any, self: Any, dim: Any, correction: Any) -> Any:
-    kept = ops.kept_sizes(self.shape, dim)
-    scaled = ops._var_scale(grad.reshape(kept), ops.reduced_count(self.shape, dim), correction)
-    return scaled * (self - self.mean(dim, True).reshape(kept))
-
-
 backward_op(
     "_var(Tensor self, int[]? dim, float correction, bool keepdim) -> Tensor",
     doc="The variance: the mean square distance to the mean, for length - correction elements.",
@@ -39,10 +38,11 @@ backward_op(
     grad={"self": "_var_backward(grad, self, dim, correction)"},
     tags=("fusible_rows",),
 )
-backward_op(
+
+
+@backward_of(
     "_std(Tensor self, int[]? dim, float correction, bool keepdim) -> Tensor",
-    doc="The square root of the variance.",
-    reduce=_deviation,
+    "reduce",
     dtypes=FLOATS,
     grad={
         "self": "_var_backward((grad / (result * 2)).masked_fill(result == 0, 0), "
@@ -50,11 +50,19 @@ backward_op(
     },
     tags=("fusible_rows",),
 )
-backward_op(
-    "_var_backward(Tensor grad, Tensor self, int[]? dim, float correction) -> Tensor",
-    doc="The gradient of the variance.",
-    compose=_var_backward,
-)
+def _deviation(row: Any, self: Any, correction: Any) -> Any:
+    """The square root of the variance."""
+    return sqrt(_variance(row, self, correction))
+
+
+@backward_of("_var_backward(Tensor grad, Tensor self, int[]? dim, float correction) -> Tensor")
+def _var_backward(grad: Any, self: Any, dim: Any, correction: Any) -> Any:
+    """The gradient of the variance."""
+    kept = ops.kept_sizes(self.shape, dim)
+    scaled = ops._var_scale(grad.reshape(kept), ops.reduced_count(self.shape, dim), correction)
+    return scaled * (self - self.mean(dim, True).reshape(kept))
+
+
 # On values of rows: a fusion group knows their count when it runs.
 backward_op(
     "_var_scale(Tensor self, Scalar count, Scalar correction) -> Tensor",
@@ -65,7 +73,9 @@ backward_op(
 )
 
 
+@backward_of("_variance(Tensor self, int[]? dim, float correction, bool keepdim) -> Tensor")
 def _any_variance(self: Any, dim: Any, correction: Any, keepdim: Any) -> Any:
+    """The variance; of complex numbers the mean square of distances in the plane."""
     if self.is_complex():
         distance = (self - self.mean(dim, True)).abs()
         count = float(ops.reduced_count(self.shape, dim))
@@ -74,11 +84,6 @@ def _any_variance(self: Any, dim: Any, correction: Any, keepdim: Any) -> Any:
     return ops._var(self, dim, correction, keepdim)
 
 
-backward_op(
-    "_variance(Tensor self, int[]? dim, float correction, bool keepdim) -> Tensor",
-    doc="The variance; of complex numbers the mean square of distances in the plane.",
-    compose=_any_variance,
-)
 backward_op(
     "_deviation(Tensor self, int[]? dim, float correction, bool keepdim) -> Tensor",
     doc="The standard deviation; of complex numbers that of both parts together.",
@@ -117,56 +122,58 @@ for _name, _formula, _doc in (
 # ---- norms ----
 
 
+@backward_of(
+    "_norm2(Tensor self, int[]? dim, bool keepdim) -> Tensor",
+    "reduce",
+    dtypes=FLOATS,
+    grad={"self": "_norm2_backward(grad, self, result, dim)"},
+    tags=("fusible_rows",),
+)
 def _norm2(row: Any, self: Any) -> Any:
+    """The Euclidean norm."""
     return sqrt(row.sum(self * self))
 
 
+@backward_of(
+    "_norm_p(Tensor self, float p, int[]? dim, bool keepdim) -> Tensor",
+    "reduce",
+    dtypes=FLOATS,
+    grad={"self": "_norm_p_backward(grad, self, result, p, dim)"},
+    tags=("fusible_rows",),
+)
 def _norm_p(row: Any, self: Any, p: Any) -> Any:
+    """The p-norm for p other than 0, 1, 2 and infinity."""
     return row.sum(absolute(self) ** p) ** (1 / p)
 
 
+@backward_of("_norm2_backward(Tensor grad, Tensor self, Tensor result, int[]? dim) -> Tensor")
 def _norm2_backward(grad: Any, self: Any, result: Any, dim: Any) -> Any:
+    """The gradient of the Euclidean norm; 0 at 0."""
     zero = result == 0
     scale = (grad / result.masked_fill(zero, 1)).masked_fill(zero, 0)
     return self * scale.reshape(ops.kept_sizes(self.shape, dim))
 
 
+@backward_of(
+    "_norm_p_backward(Tensor grad, Tensor self, Tensor result, float p, int[]? dim) -> Tensor"
+)
 def _norm_p_backward(grad: Any, self: Any, result: Any, p: Any, dim: Any) -> Any:
+    """The gradient of the p-norm; 0 at 0."""
     zero = result == 0
     scale = (grad / result.masked_fill(zero, 1).pow(p - 1.0)).masked_fill(zero, 0)
     size = self.abs().masked_fill(self == 0, 1).pow(p - 1.0)
     return self.sgn() * size * scale.reshape(ops.kept_sizes(self.shape, dim))
 
 
-backward_op(
-    "_norm2(Tensor self, int[]? dim, bool keepdim) -> Tensor",
-    doc="The Euclidean norm.",
-    reduce=_norm2,
-    dtypes=FLOATS,
-    grad={"self": "_norm2_backward(grad, self, result, dim)"},
-    tags=("fusible_rows",),
+@body_of(
+    "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, "
+    "ScalarType? dtype=None) -> Tensor",
+    variants="",
+    tags=("fusible",),
+    shape="reduced(self, dim, keepdim)",
 )
-backward_op(
-    "_norm_p(Tensor self, float p, int[]? dim, bool keepdim) -> Tensor",
-    doc="The p-norm for p other than 0, 1, 2 and infinity.",
-    reduce=_norm_p,
-    dtypes=FLOATS,
-    grad={"self": "_norm_p_backward(grad, self, result, p, dim)"},
-    tags=("fusible_rows",),
-)
-backward_op(
-    "_norm2_backward(Tensor grad, Tensor self, Tensor result, int[]? dim) -> Tensor",
-    doc="The gradient of the Euclidean norm; 0 at 0.",
-    compose=_norm2_backward,
-)
-backward_op(
-    "_norm_p_backward(Tensor grad, Tensor self, Tensor result, float p, int[]? dim) -> Tensor",
-    doc="The gradient of the p-norm; 0 at 0.",
-    compose=_norm_p_backward,
-)
-
-
 def _vector_norm(self: Any, ord: Any, dim: Any, keepdim: Any, dtype: Any) -> Any:
+    """The norm of order `ord` over the dimensions `dim` (None: all), as of one long vector."""
     ops.check(
         self.is_floating_point() or self.is_complex(),
         "linalg_vector_norm: expected a floating or complex tensor, got ",
@@ -188,15 +195,6 @@ def _vector_norm(self: Any, ord: Any, dim: Any, keepdim: Any, dtype: Any) -> Any
     return ops._norm_p(x, p, dim, keepdim)
 
 
-op(
-    "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, "
-    "ScalarType? dtype=None) -> Tensor",
-    doc="The norm of order `ord` over the dimensions `dim` (None: all), as of one long vector.",
-    compose=_vector_norm,
-    variants="",
-    tags=("fusible",),
-    shape="reduced(self, dim, keepdim)",
-)
 op(
     "norm.Scalar(Tensor self, Scalar p=2) -> Tensor",
     doc="The p-norm of all elements.",
@@ -228,31 +226,28 @@ op(
 # ---- logsumexp ----
 
 
-def _logsumexp(row: Any, self: Any) -> Any:
-    greatest = row.max(self.real)
-    shift = where(isinf(greatest), 0, greatest)
-    return log(row.sum(exp(self - shift))) + shift
-
-
-def _logsumexp_backward(grad: Any, self: Any, result: Any, dim: Any) -> Any:
-    kept = ops.kept_sizes(self.shape, dim)
-    return grad.reshape(kept) * (self - result.reshape(kept)).exp().conj()
-
-
-op(
+@body_of(
     "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
-    doc="log of the sum of exp(self) over the dimensions `dim`, without overflow.",
-    reduce=_logsumexp,
+    "reduce",
     promotion="floating",
     dtypes=FLOATS + COMPLEX,
     grad={"self": "_logsumexp_backward(grad, self, result, dim)"},
     tags=("fusible_rows",),
 )
-backward_op(
-    "_logsumexp_backward(Tensor grad, Tensor self, Tensor result, int[] dim) -> Tensor",
-    doc="The gradient of logsumexp.",
-    compose=_logsumexp_backward,
-)
+def _logsumexp(row: Any, self: Any) -> Any:
+    """log of the sum of exp(self) over the dimensions `dim`, without overflow."""
+    greatest = row.max(self.real)
+    shift = where(isinf(greatest), 0, greatest)
+    return log(row.sum(exp(self - shift))) + shift
+
+
+@backward_of("_logsumexp_backward(Tensor grad, Tensor self, Tensor result, int[] dim) -> Tensor")
+def _logsumexp_backward(grad: Any, self: Any, result: Any, dim: Any) -> Any:
+    """The gradient of logsumexp."""
+    kept = ops.kept_sizes(self.shape, dim)
+    return grad.reshape(kept) * (self - result.reshape(kept)).exp().conj()
+
+
 op(
     "count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",
     doc="How many elements are not 0, over the dimensions `dim`.",

@@ -6,7 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 from weft._kernels import lang
-from weft._ops.table import AUTO, COMPLEX, FLOATS, INTEGERS, backward_op, op, ops
+from weft._ops.table import (
+    AUTO,
+    COMPLEX,
+    FLOATS,
+    INTEGERS,
+    backward_of,
+    backward_op,
+    body_of,
+    op,
+    ops,
+)
 
 _REAL = INTEGERS + FLOATS
 _LOG_2 = 0.6931471805599453
@@ -89,8 +99,16 @@ op(
 )
 
 
+@backward_of(
+    "_angle_backward(Tensor grad, Tensor self) -> Tensor",
+    "pointwise",
+    dtypes=FLOATS + COMPLEX,
+    no_gradient=("grad", "self"),
+    tags=("nondifferentiable",),
+)
 def _angle_backward(grad: Any, self: Any) -> Any:
-    """i z / |z|^2; the argument of a real number is constant."""
+    """The gradient of angle."""
+    # i z / |z|^2; the argument of a real number is constant.
     if not lang.is_complex(self):
         return self * 0 if lang.is_integral(self) else lang.where(self != self, self, 0.0)
     size = lang.abs(self)
@@ -98,18 +116,15 @@ def _angle_backward(grad: Any, self: Any) -> Any:
     return lang.Complex(-lang.imag(self) * step, lang.real(self) * step)
 
 
-backward_op(
-    "_angle_backward(Tensor grad, Tensor self) -> Tensor",
-    doc="The gradient of angle.",
-    pointwise=_angle_backward,
-    dtypes=FLOATS + COMPLEX,
-    no_gradient=("grad", "self"),
-    tags=("nondifferentiable",),
+@body_of(
+    "sinc(Tensor self) -> Tensor",
+    "pointwise",
+    promotion="floating",
+    grad={"self": "grad * (((self * pi).cos() - result) / self.masked_fill(self == 0, 1)).conj()"},
 )
-
-
 def _sinc(self: Any) -> Any:
-    """The angle of a real number is taken of the distance to an integer, so that it stays exact."""
+    """sin(pi * self) / (pi * self); 1 at 0."""
+    # The angle of a real number is taken of the distance to an integer, so that it stays exact.
     x = self * lang.pi
     if lang.is_complex(self):
         return lang.where(self == 0, 1.0, lang.sin(x) / x)
@@ -118,14 +133,6 @@ def _sinc(self: Any) -> Any:
     odd = lang.round(whole * 0.5) * 2 != whole
     return lang.where(self == 0, 1.0, lang.where(odd, -sine, sine) / x)
 
-
-op(
-    "sinc(Tensor self) -> Tensor",
-    doc="sin(pi * self) / (pi * self); 1 at 0.",
-    pointwise=_sinc,
-    promotion="floating",
-    grad={"self": "grad * (((self * pi).cos() - result) / self.masked_fill(self == 0, 1)).conj()"},
-)
 
 # ---- logarithms and roots of two ----
 
@@ -137,7 +144,19 @@ def _log_add(self: Any, other: Any, log_of_one_plus: Any) -> Any:
     return lang.where(same, big, big + log_of_one_plus(small - big))
 
 
+@body_of(
+    "logaddexp(Tensor self, Tensor other) -> Tensor",
+    "pointwise",
+    dtypes=FLOATS + COMPLEX,
+    tags=("commutative",),
+    grad={
+        "self": "grad / ((other - self).exp() + 1).conj()",
+        "other": "grad / ((self - other).exp() + 1).conj()",
+    },
+    inplace=None,
+)
 def _log_add_exp(self: Any, other: Any) -> Any:
+    """log(exp(self) + exp(other)), without overflow."""
     if not lang.is_complex(self):
         return _log_add(self, other, lambda x: lang.log1p(lang.exp(x)))
     x, y = lang.real(self), lang.real(other)
@@ -147,18 +166,6 @@ def _log_add_exp(self: Any, other: Any) -> Any:
     return lang.where(none, big, big + lang.log1p(lang.exp(small - big)))
 
 
-op(
-    "logaddexp(Tensor self, Tensor other) -> Tensor",
-    doc="log(exp(self) + exp(other)), without overflow.",
-    pointwise=_log_add_exp,
-    dtypes=FLOATS + COMPLEX,
-    tags=("commutative",),
-    grad={
-        "self": "grad / ((other - self).exp() + 1).conj()",
-        "other": "grad / ((self - other).exp() + 1).conj()",
-    },
-    inplace=None,
-)
 op(
     "logaddexp2(Tensor self, Tensor other) -> Tensor",
     doc="log2(2 ** self + 2 ** other), without overflow.",
@@ -229,7 +236,9 @@ op(
 )
 
 
+@body_of("logit_(Tensor(a!) self, float? eps=None) -> Tensor(a!)", variants="fm")
 def _logit_in_place(self: Any, eps: Any) -> Any:
+    """In-place logit."""
     ops.check(
         self.is_floating_point(), "logit_: expected a floating tensor, got dtype ", self.dtype
     )
@@ -237,12 +246,6 @@ def _logit_in_place(self: Any, eps: Any) -> Any:
     return self.copy_((self.clone() if ops.grad_enabled() else self).logit(eps))
 
 
-op(
-    "logit_(Tensor(a!) self, float? eps=None) -> Tensor(a!)",
-    doc="In-place logit.",
-    compose=_logit_in_place,
-    variants="fm",
-)
 backward_op(
     "_logit(Tensor self) -> Tensor",
     doc="logit without limits.",
@@ -317,7 +320,13 @@ def _finite(self: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
     return lang.where(self != self, nan, value)
 
 
+@body_of(
+    "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
+    out="out",
+    shape="self",
+)
 def _nan_to_num(self: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
+    """self with `nan` (or 0) for NaN, and numbers (or the limits of the dtype) for infinities."""
     if not self.is_floating_point() and not self.is_complex():
         return self.clone()
     return ops._nan_to_num(
@@ -328,25 +337,6 @@ def _nan_to_num(self: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
     )
 
 
-def _greatest(dtype: Any) -> Any:
-    if dtype == ops.float16:
-        return 65504.0
-    if dtype == ops.bfloat16:
-        return 3.3895313892515355e38
-    if dtype == ops.float64:
-        return 1.7976931348623157e308
-    if dtype == ops.complex128:
-        return 1.7976931348623157e308
-    return 3.4028234663852886e38
-
-
-op(
-    "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
-    doc="self with `nan` (or 0) for NaN, and numbers (or the limits of the dtype) for infinities.",
-    compose=_nan_to_num,
-    out="out",
-    shape="self",
-)
 op(
     "nan_to_num_(Tensor(a!) self, float? nan=None, float? posinf=None, float? neginf=None)"
     " -> Tensor(a!)",
@@ -362,33 +352,23 @@ backward_op(
     dtypes=FLOATS + COMPLEX,
     grad={"self": "grad * self.isfinite()"},
 )
-backward_op(
-    "_greatest(ScalarType dtype) -> float",
-    doc="The greatest finite number of a floating dtype.",
-    compose=_greatest,
-)
+
+
+@backward_of("_greatest(ScalarType dtype) -> float")
+def _greatest(dtype: Any) -> Any:
+    """The greatest finite number of a floating dtype."""
+    if dtype == ops.float16:
+        return 65504.0
+    if dtype == ops.bfloat16:
+        return 3.3895313892515355e38
+    if dtype == ops.float64:
+        return 1.7976931348623157e308
+    if dtype == ops.complex128:
+        return 1.7976931348623157e308
+    return 3.4028234663852886e38
+
 
 # ---- powers of two, powers in float64 ----
-
-
-def _ldexp(self: Any, other: Any) -> Any:
-    return ops._scaled(self, other) if ops._scales(self, other) else self * ops.pow(2.0, other)
-
-
-def _ldexp_in_place(self: Any, other: Any) -> Any:
-    if ops._scales(self, other):
-        return self.copy_(ops._scaled(self, other))
-    return self.mul_(ops.pow(2.0, other))
-
-
-def _scaled(self: Any, other: Any) -> Any:
-    """In float64, whose range is left in steps, so that one rounding is all there is."""
-    wide, n = lang.cast(self, "float64"), lang.cast(other, "float64")
-    for step in (-969.0, -969.0, 1023.0, 1023.0):  # a subnormal result is rounded by the last step
-        beyond = n < -1022.0 if step < 0 else n > 1023.0
-        wide = lang.where(beyond, wide * 2.0**step, wide)
-        n = lang.where(beyond, n - step, n)
-    return lang.cast(wide * lang.exp2(lang.minimum(lang.maximum(n, -1022.0), 1023.0)), self.dtype)
 
 
 backward_op(
@@ -397,42 +377,52 @@ backward_op(
     compose="self.is_floating_point() and not other.is_floating_point() "
     "and not other.is_complex() and other.dtype != bool",
 )
-backward_op(
+
+
+@backward_of(
     "_scaled(Tensor self, Tensor other) -> Tensor",
-    doc="self * 2 ** other by moving the exponent, for whole numbers.",
-    pointwise=_scaled,
+    "pointwise",
     int_inputs=("other",),
     dtypes=FLOATS,
     grad={"self": "_scaled(grad, other)"},
 )
-op(
-    "ldexp.Tensor(Tensor self, Tensor other) -> Tensor",
-    doc="self * 2 ** other; floats by whole numbers keep their dtype, and powers beyond it count.",
-    compose=_ldexp,
-    out="out",
-    tags=("casts_out",),
-)
-op(
-    "ldexp_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
-    doc="In-place ldexp.",
-    compose=_ldexp_in_place,
-    variants="fm",
-)
+def _scaled(self: Any, other: Any) -> Any:
+    """self * 2 ** other by moving the exponent, for whole numbers."""
+    # In float64, whose range is left in steps, so that one rounding is all there is.
+    wide, n = lang.cast(self, "float64"), lang.cast(other, "float64")
+    for step in (-969.0, -969.0, 1023.0, 1023.0):  # a subnormal result is rounded by the last step
+        beyond = n < -1022.0 if step < 0 else n > 1023.0
+        wide = lang.where(beyond, wide * 2.0**step, wide)
+        n = lang.where(beyond, n - step, n)
+    return lang.cast(wide * lang.exp2(lang.minimum(lang.maximum(n, -1022.0), 1023.0)), self.dtype)
 
 
+@body_of("ldexp.Tensor(Tensor self, Tensor other) -> Tensor", out="out", tags=("casts_out",))
+def _ldexp(self: Any, other: Any) -> Any:
+    """self * 2 ** other; floats by whole numbers keep their dtype, and powers beyond it count."""
+    return ops._scaled(self, other) if ops._scales(self, other) else self * ops.pow(2.0, other)
+
+
+@body_of("ldexp_(Tensor(a!) self, Tensor other) -> Tensor(a!)", variants="fm")
+def _ldexp_in_place(self: Any, other: Any) -> Any:
+    """In-place ldexp."""
+    if ops._scales(self, other):
+        return self.copy_(ops._scaled(self, other))
+    return self.mul_(ops.pow(2.0, other))
+
+
+@body_of(
+    "float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
+    out="Tensor_Tensor_out",
+    tags=("exact_out",),
+)
 def _wide_power(self: Any, exponent: Any) -> Any:
+    """self ** exponent in float64 (complex128)."""
     if self.is_complex() or exponent.is_complex():
         return self.to(ops.complex128).pow(exponent.to(ops.complex128))
     return self.to(ops.float64).pow(exponent.to(ops.float64))
 
 
-op(
-    "float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
-    doc="self ** exponent in float64 (complex128).",
-    compose=_wide_power,
-    out="Tensor_Tensor_out",
-    tags=("exact_out",),
-)
 op(
     "float_power.Scalar(Scalar self, Tensor exponent) -> Tensor",
     doc="self ** exponent in float64 (complex128) for a number `self`.",

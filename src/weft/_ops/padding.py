@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft._ops.table import backward_op, op, ops
+from weft._ops.table import backward_op, body_of, op, ops
 
 op(
     "constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor",
@@ -40,7 +40,9 @@ backward_op(
 )
 
 
+@body_of("pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", variants="f")
 def _pixel_shuffle(self: Any, upscale_factor: Any) -> Any:
+    """(*, C r^2, H, W) as (*, C, H r, W r): channels become pixels."""
     ops.check(self.dim() >= 3, "pixel_shuffle: expected at least 3 dims, got shape ", self.shape)
     ops.check(
         upscale_factor > 0, "pixel_shuffle: expected upscale_factor > 0, got ", upscale_factor
@@ -58,7 +60,9 @@ def _pixel_shuffle(self: Any, upscale_factor: Any) -> Any:
     return turned.reshape(lead + [c, h * upscale_factor, w * upscale_factor])
 
 
+@body_of("pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", variants="f")
 def _pixel_unshuffle(self: Any, downscale_factor: Any) -> Any:
+    """(*, C, H r, W r) as (*, C r^2, H, W): pixels become channels."""
     ops.check(self.dim() >= 3, "pixel_unshuffle: expected at least 3 dims, got shape ", self.shape)
     ops.check(
         downscale_factor > 0, "pixel_unshuffle: expected downscale_factor > 0, got ",
@@ -76,7 +80,9 @@ def _pixel_unshuffle(self: Any, downscale_factor: Any) -> Any:
     return turned.reshape(lead + [c * downscale_factor * downscale_factor, h, w])
 
 
+@body_of("channel_shuffle(Tensor self, int groups) -> Tensor", variants="f")
 def _channel_shuffle(self: Any, groups: Any) -> Any:
+    """The channels (dimension 1) of the groups, taken in turn."""
     ops.check(self.dim() > 2, "channel_shuffle: expected at least 3 dims, got shape ", self.shape)
     ops.check(
         groups > 0 and self.size(1) % groups == 0,
@@ -86,23 +92,3 @@ def _channel_shuffle(self: Any, groups: Any) -> Any:
     rest = ops.product(self.shape[2:])
     parts = self.reshape([self.size(0), groups, self.size(1) // groups, rest])
     return parts.transpose(1, 2).reshape(self.shape)
-
-
-op(
-    "pixel_shuffle(Tensor self, int upscale_factor) -> Tensor",
-    doc="(*, C r^2, H, W) as (*, C, H r, W r): channels become pixels.",
-    compose=_pixel_shuffle,
-    variants="f",
-)
-op(
-    "pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor",
-    doc="(*, C, H r, W r) as (*, C r^2, H, W): pixels become channels.",
-    compose=_pixel_unshuffle,
-    variants="f",
-)
-op(
-    "channel_shuffle(Tensor self, int groups) -> Tensor",
-    doc="The channels (dimension 1) of the groups, taken in turn.",
-    compose=_channel_shuffle,
-    variants="f",
-)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft._ops.table import op, ops
+from weft._ops.table import body_of, op, ops
 
 
+@body_of("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", variants="", out="out")
 def _cross(self: Any, other: Any, dim: Any) -> Any:
+    """The vector product along `dim`, of 3 entries."""
     ops.check(
         self.dim() == other.dim() and self.size(dim) == 3 and other.size(dim) == 3,
         "linalg.cross: expected as many dims, and 3 entries along dim ", dim,
@@ -18,21 +20,6 @@ def _cross(self: Any, other: Any, dim: Any) -> Any:
     return a.roll([-1], [dim]) * b.roll([-2], [dim]) - a.roll([-2], [dim]) * b.roll([-1], [dim])
 
 
-def _cdist(x1: Any, x2: Any, p: Any, compute_mode: Any) -> Any:
-    ops.check(
-        x1.dim() >= 2 and x2.dim() >= 2 and x1.size(-1) == x2.size(-1),
-        "cdist: expected shapes (..., m, k) and (..., n, k), got ", x1.shape, " and ", x2.shape,
-    )  # fmt: skip
-    return (x1.unsqueeze(-2) - x2.unsqueeze(-3)).linalg_vector_norm(p, [-1])
-
-
-op(
-    "linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor",
-    doc="The vector product along `dim`, of 3 entries.",
-    compose=_cross,
-    variants="",
-    out="out",
-)
 op(
     "cross(Tensor self, Tensor other, int? dim=None) -> Tensor",
     doc="The vector product along `dim` (None: the first of 3 entries).",
@@ -47,12 +34,21 @@ op(
     tags=("composite", "casts_out"),
     out="out",
 )
-op(
+
+
+@body_of(
     "cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -> Tensor",
-    doc="The p-norm distances between the rows of x1 and those of x2.",
-    compose=_cdist,
     tags=("autocast_float32",),
 )
+def _cdist(x1: Any, x2: Any, p: Any, compute_mode: Any) -> Any:
+    """The p-norm distances between the rows of x1 and those of x2."""
+    ops.check(
+        x1.dim() >= 2 and x2.dim() >= 2 and x1.size(-1) == x2.size(-1),
+        "cdist: expected shapes (..., m, k) and (..., n, k), got ", x1.shape, " and ", x2.shape,
+    )  # fmt: skip
+    return (x1.unsqueeze(-2) - x2.unsqueeze(-3)).linalg_vector_norm(p, [-1])
+
+
 op(
     "dist(Tensor self, Tensor other, Scalar p=2) -> Tensor",
     doc="The p-norm of self - other.",
@@ -90,6 +86,12 @@ op(
 # ---- floats of one byte ----
 
 
+@body_of(
+    "_scaled_mm(Tensor self, Tensor mat2, Tensor scale_a, Tensor scale_b, Tensor? bias=None, "
+    "Tensor? scale_result=None, ScalarType? out_dtype=None, bool use_fast_accum=False) -> Tensor",
+    variants="f",
+    tags=("nondifferentiable",),
+)
 def _scaled_mm(
     self: Any,
     mat2: Any,
@@ -100,6 +102,8 @@ def _scaled_mm(
     out_dtype: Any,
     use_fast_accum: Any,
 ) -> Any:
+    """The product of matrices of floats of one byte, times scales (of one element, or for each row
+    of self and column of mat2), plus bias, in out_dtype (None: that of self)."""
     ops.check(
         self.dim() == 2 and mat2.dim() == 2 and self.size(1) == mat2.size(0),
         "_scaled_mm: expected shapes (m, k) and (k, n), got ", self.shape, " and ", mat2.shape,
@@ -132,16 +136,6 @@ def _scaled_mm(
     return result.to(kind)
 
 
-op(
-    "_scaled_mm(Tensor self, Tensor mat2, Tensor scale_a, Tensor scale_b, Tensor? bias=None, "
-    "Tensor? scale_result=None, ScalarType? out_dtype=None, bool use_fast_accum=False) -> Tensor",
-    doc="The product of matrices of floats of one byte, times scales (of one element, or for each "
-    "row of self and column of mat2), plus bias, in out_dtype (None: that of self).",
-    compose=_scaled_mm,
-    variants="f",
-    tags=("nondifferentiable",),
-)
-
 # ---- whole numbers of one byte ----
 
 op(
@@ -153,7 +147,14 @@ op(
 )
 
 
+@body_of(
+    "_weight_int8pack_mm(Tensor self, Tensor mat2, Tensor scales) -> Tensor",
+    variants="f",
+    tags=("nondifferentiable",),
+)
 def _weight_int8pack_mm(self: Any, mat2: Any, scales: Any) -> Any:
+    """self @ mat2.T times scales, for a weight of int8 with a scale for each of its rows; the sums
+    are float32."""
     ops.check(
         self.dim() == 2 and mat2.dim() == 2 and self.size(1) == mat2.size(1),
         "_weight_int8pack_mm: expected shapes (m, k) and (n, k), got ", self.shape, " and ",
@@ -170,13 +171,3 @@ def _weight_int8pack_mm(self: Any, mat2: Any, scales: Any) -> Any:
     )  # fmt: skip
     sums = self.to(ops.float32).matmul(mat2.to(ops.float32).t())
     return (sums * scales.to(ops.float32)).to(self.dtype)
-
-
-op(
-    "_weight_int8pack_mm(Tensor self, Tensor mat2, Tensor scales) -> Tensor",
-    doc="self @ mat2.T times scales, for a weight of int8 with a scale for each of its rows; the "
-    "sums are float32.",
-    compose=_weight_int8pack_mm,
-    variants="f",
-    tags=("nondifferentiable",),
-)

@@ -3,13 +3,21 @@
 from typing import Any
 
 from weft._kernels.lang import sigmoid, tanh
-from weft._ops.table import backward_op, op, ops
+from weft._ops.table import backward_of, backward_op, body_of, ops
 
 
+@body_of(
+    "_recurrent_layer(Tensor input, Tensor? batch_sizes, Tensor hidden, Tensor? memory, "
+    "Tensor weight_ih, Tensor weight_hh, Tensor? bias_ih, Tensor? bias_hh, Tensor? projection, "
+    "str mode, bool backwards) -> (Tensor, Tensor, Tensor)",
+    variants="",
+)
 def _recurrent_layer(
     input: Any, batch_sizes: Any, hidden: Any, memory: Any, weight_ih: Any, weight_hh: Any,
     bias_ih: Any, bias_hh: Any, projection: Any, mode: Any, backwards: Any,
 ) -> Any:  # fmt: skip
+    """The outputs of all steps [t, n, features], or of packed data [rows, features] with its batch
+    sizes, the last hidden state and, of LSTM, the last memory."""
     # The inputs of all steps at once: one large product instead of one a step.
     steps = input.linear(weight_ih, bias_ih)
     results = steps._recurrent_steps(
@@ -25,15 +33,6 @@ def _recurrent_layer(
     return results[0].to(shown), results[1].to(shown), results[2].to(state)
 
 
-op(
-    "_recurrent_layer(Tensor input, Tensor? batch_sizes, Tensor hidden, Tensor? memory, "
-    "Tensor weight_ih, Tensor weight_hh, Tensor? bias_ih, Tensor? bias_hh, Tensor? projection, "
-    "str mode, bool backwards) -> (Tensor, Tensor, Tensor)",
-    doc="The outputs of all steps [t, n, features], or of packed data [rows, features] with its "
-    "batch sizes, the last hidden state and, of LSTM, the last memory.",
-    compose=_recurrent_layer,
-    variants="",
-)
 backward_op(
     "_recurrent_steps(Tensor steps, Tensor? batch_sizes, Tensor hidden, Tensor? memory, "
     "Tensor weight, Tensor? bias, Tensor? projection, str mode, bool backwards)"
@@ -71,39 +70,37 @@ backward_op(
 # ---- the cell of gated recurrent units; that of long short-term memory stands in activations ----
 
 
+@backward_of(
+    "_gru_cell(Tensor reset_x, Tensor update_x, Tensor new_x, Tensor reset_h, Tensor update_h, "
+    "Tensor new_h, Tensor hidden) -> Tensor",
+    "pointwise",
+    dtypes=("float32", "float64"),
+    tags=("nondifferentiable",),
+)
 def _gru_cell(
     reset_x: Any, update_x: Any, new_x: Any, reset_h: Any, update_h: Any, new_h: Any, hidden: Any
 ) -> Any:
+    """The next hidden state, from what the input and the hidden state give to each gate."""
     new = tanh(new_x + sigmoid(reset_x + reset_h) * new_h)
     return new + sigmoid(update_x + update_h) * (hidden - new)
 
 
+@backward_of(
+    "_gru_cell_backward(Tensor grad, Tensor reset_x, Tensor update_x, Tensor new_x, "
+    "Tensor reset_h, Tensor update_h, Tensor new_h, Tensor hidden)"
+    " -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+    "pointwise",
+    dtypes=("float32", "float64"),
+    tags=("nondifferentiable",),
+)
 def _gru_cell_backward(
     grad: Any, reset_x: Any, update_x: Any, new_x: Any, reset_h: Any, update_h: Any, new_h: Any,
     hidden: Any,
 ) -> Any:  # fmt: skip
+    """The gradients of _gru_cell for reset, update, new_x, new_h and hidden."""
     reset, update = sigmoid(reset_x + reset_h), sigmoid(update_x + update_h)
     new = tanh(new_x + reset * new_h)
     to_new = grad * (1 - update) * (1 - new * new)
     to_update = grad * (hidden - new) * update * (1 - update)
     to_reset = to_new * new_h * reset * (1 - reset)
     return to_reset, to_update, to_new, to_new * reset, grad * update
-
-
-backward_op(
-    "_gru_cell(Tensor reset_x, Tensor update_x, Tensor new_x, Tensor reset_h, Tensor update_h, "
-    "Tensor new_h, Tensor hidden) -> Tensor",
-    doc="The next hidden state, from what the input and the hidden state give to each gate.",
-    pointwise=_gru_cell,
-    dtypes=("float32", "float64"),
-    tags=("nondifferentiable",),
-)
-backward_op(
-    "_gru_cell_backward(Tensor grad, Tensor reset_x, Tensor update_x, Tensor new_x, "
-    "Tensor reset_h, Tensor update_h, Tensor new_h, Tensor hidden)"
-    " -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
-    doc="The gradients of _gru_cell for reset, update, new_x, new_h and hidden.",
-    pointwise=_gru_cell_backward,
-    dtypes=("float32", "float64"),
-    tags=("nondifferentiable",),
-)

@@ -6,7 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 from weft._kernels.lang import cast, is_bool, is_byte, to_bool
-from weft._ops.table import COMPLEX, FLOATS, INTEGERS, NUMBERS, backward_op, op, ops
+from weft._ops.table import (
+    COMPLEX,
+    FLOATS,
+    INTEGERS,
+    NUMBERS,
+    backward_of,
+    backward_op,
+    op,
+    ops,
+)
 
 _REAL = ("bool", *INTEGERS, *FLOATS)
 _EXTREMA = (("max", "greatest"), ("min", "least"))
@@ -74,22 +83,49 @@ def _prod(row: Any, self: Any) -> Any:
     return row.all(self) if is_bool(self) else row.prod(self)
 
 
+op(
+    "prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    doc="The product of all elements; bools and integers multiply as int64, dtype=bool is an and.",
+    reduce=_prod,
+    promotion="sum",
+    dtypes=("bool", *NUMBERS),
+    grad={"self": "_prod_backward(grad, self, result)"},
+    tags=("autocast_float32",),
+)
+op(
+    "prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    doc="Products over the dimension `dim`.",
+    reduce=_prod,
+    promotion="sum",
+    dtypes=("bool", *NUMBERS),
+    grad={"self": "_prod_dim_backward(grad, self, result, dim)"},
+    out="int_out",
+    tags=("autocast_float32", "fusible_rows"),
+)
+
+
+@backward_of("_prod_backward(Tensor grad, Tensor self, Tensor result) -> Tensor")
 def _prod_backward(grad: Any, self: Any, result: Any) -> Any:
+    """The gradient of prod over all elements."""
     if bool((self == 0).any()):
         flat = self.reshape([-1])
         return grad * ops._prod_others(flat, 0).reshape(self.shape).conj()
     return grad * result.conj() / self.conj()
 
 
+@backward_of("_prod_dim_backward(Tensor grad, Tensor self, Tensor result, int dim) -> Tensor")
 def _prod_dim_backward(grad: Any, self: Any, result: Any, dim: Any) -> Any:
+    """The gradient of prod over one dimension."""
     kept = ops.kept_sizes(self.shape, [dim])
     if bool((self == 0).any()):
         return grad.reshape(kept) * ops._prod_others(self, dim).conj()
     return grad.reshape(kept) * result.reshape(kept).conj() / self.conj()
 
 
+@backward_of("_prod_others(Tensor self, int dim) -> Tensor")
 def _prod_others(self: Any, dim: Any) -> Any:
-    """No division, so zeros are welcome; halves are multiplied crosswise when a graph is wanted."""
+    """For each element the product of the others along `dim`."""
+    # No division, so zeros are welcome; halves are multiplied crosswise when a graph is wanted.
     if self.numel() == 0 or self.dim() == 0:
         return ops.ones_like(self)
     n = self.size(dim)
@@ -114,41 +150,6 @@ def _prod_others(self: Any, dim: Any) -> Any:
     )
 
 
-op(
-    "prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
-    doc="The product of all elements; bools and integers multiply as int64, dtype=bool is an and.",
-    reduce=_prod,
-    promotion="sum",
-    dtypes=("bool", *NUMBERS),
-    grad={"self": "_prod_backward(grad, self, result)"},
-    tags=("autocast_float32",),
-)
-op(
-    "prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-    doc="Products over the dimension `dim`.",
-    reduce=_prod,
-    promotion="sum",
-    dtypes=("bool", *NUMBERS),
-    grad={"self": "_prod_dim_backward(grad, self, result, dim)"},
-    out="int_out",
-    tags=("autocast_float32", "fusible_rows"),
-)
-backward_op(
-    "_prod_backward(Tensor grad, Tensor self, Tensor result) -> Tensor",
-    doc="The gradient of prod over all elements.",
-    compose=_prod_backward,
-)
-backward_op(
-    "_prod_dim_backward(Tensor grad, Tensor self, Tensor result, int dim) -> Tensor",
-    doc="The gradient of prod over one dimension.",
-    compose=_prod_dim_backward,
-)
-backward_op(
-    "_prod_others(Tensor self, int dim) -> Tensor",
-    doc="For each element the product of the others along `dim`.",
-    compose=_prod_others,
-)
-
 # ---- greatest and least ----
 
 
@@ -157,31 +158,30 @@ def _fold(name: str) -> Callable[[Any, Any], Any]:
     return lambda row, self: getattr(row, name)(self)
 
 
+@backward_of(
+    "_hits(Tensor self, Tensor extremum, bool nan_hits) -> Tensor",
+    "pointwise",
+    dtypes=FLOATS,
+    tags=("nondifferentiable",),
+)
+def _hits(self: Any, extremum: Any, nan_hits: Any) -> Any:
+    """1 where both are the same, with nan_hits also where both are NaN; else 0."""
+    both_nan = (self != self) & (extremum != extremum)
+    return cast((self == extremum) | (nan_hits & both_nan), self.dtype)
+
+
+@backward_of(
+    "_extremum_backward(Tensor grad, Tensor self, Tensor result, int[] dim, bool nan_hits)"
+    " -> Tensor"
+)
 def _extremum_backward(grad: Any, self: Any, result: Any, dim: Any, nan_hits: Any) -> Any:
-    """Elements that share the extremum share its gradient."""
+    """The gradient of an extremum or a median; beside NaNs it is NaN, or with nan_hits theirs."""
+    # Elements that share the extremum share its gradient.
     kept = ops.kept_sizes(self.shape, dim)
     hit = ops._hits(self, result.reshape(kept), nan_hits)
     return hit * (grad.reshape(kept) / hit.sum(dim, True).reshape(kept))
 
 
-def _hits(self: Any, extremum: Any, nan_hits: Any) -> Any:
-    both_nan = (self != self) & (extremum != extremum)
-    return cast((self == extremum) | (nan_hits & both_nan), self.dtype)
-
-
-backward_op(
-    "_hits(Tensor self, Tensor extremum, bool nan_hits) -> Tensor",
-    doc="1 where both are the same, with nan_hits also where both are NaN; else 0.",
-    pointwise=_hits,
-    dtypes=FLOATS,
-    tags=("nondifferentiable",),
-)
-backward_op(
-    "_extremum_backward(Tensor grad, Tensor self, Tensor result, int[] dim, bool nan_hits)"
-    " -> Tensor",
-    doc="The gradient of an extremum or a median; beside NaNs it is NaN, or with nan_hits theirs.",
-    compose=_extremum_backward,
-)
 for _name, _word in _EXTREMA:
     op(
         f"a{_name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
@@ -226,23 +226,20 @@ for _name, _word in _EXTREMA:
     )
 
 
+@backward_of(
+    "value_selecting_reduction_backward(Tensor grad, int dim, Tensor indices, int[] sizes, "
+    "bool keepdim) -> Tensor"
+)
 def _value_selecting_reduction_backward(
     grad: Any, dim: Any, indices: Any, sizes: Any, keepdim: Any
 ) -> Any:
+    """grad at the selected indices of a tensor of zeros."""
     if len(sizes) == 0:
         return grad.reshape(sizes)
     zeros = grad.new_zeros(sizes)
     if keepdim:
         return zeros.scatter(dim, indices, grad)
     return zeros.scatter(dim, indices.unsqueeze(dim), grad.unsqueeze(dim))
-
-
-backward_op(
-    "value_selecting_reduction_backward(Tensor grad, int dim, Tensor indices, int[] sizes, "
-    "bool keepdim) -> Tensor",
-    doc="grad at the selected indices of a tensor of zeros.",
-    compose=_value_selecting_reduction_backward,
-)
 
 
 for _name, _word in _EXTREMA:

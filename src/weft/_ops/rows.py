@@ -5,50 +5,29 @@ from __future__ import annotations
 from typing import Any
 
 from weft._kernels.lang import exp, log, rsqrt
-from weft._ops.table import FLOATS, backward_op, op, ops
+from weft._ops.table import FLOATS, backward_of, body_of, ops
 
 # ---- softmax ----
 
 
-def _softmax(row: Any, self: Any) -> Any:
-    e = row.keep(exp(self - row.max(self)))
-    return e * (1 / row.sum(e))
-
-
-def _softmax_backward(row: Any, grad_output: Any, output: Any) -> Any:
-    return (grad_output - row.sum(grad_output * output)) * output
-
-
-def _softmax_double(grad: Any, grad_output: Any, output: Any, dim: Any) -> Any:
-    """The gradient of _softmax_backward_data for its `output`."""
-    inner = (grad_output * output).sum([dim], True)
-    outer = (grad * output).sum([dim], True)
-    return grad * (grad_output - inner) - grad_output * outer
-
-
-def _log_softmax(row: Any, self: Any) -> Any:
-    shifted = self - row.max(self)
-    return shifted - log(row.sum(exp(shifted)))
-
-
-def _log_softmax_backward(row: Any, grad_output: Any, output: Any) -> Any:
-    return grad_output - exp(output) * row.sum(grad_output)
-
-
-op(
+@body_of(
     "softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-    doc="exp(self) divided by its sum along `dim`, without overflow.",
-    rowwise=_softmax,
+    "rowwise",
     dtypes=FLOATS,
     grad={"self": "_softmax_backward_data(grad, result, dim, self.dtype)"},
     tags=("fusible",),
     shape="self",
 )
-backward_op(
+def _softmax(row: Any, self: Any) -> Any:
+    """exp(self) divided by its sum along `dim`, without overflow."""
+    e = row.keep(exp(self - row.max(self)))
+    return e * (1 / row.sum(e))
+
+
+@backward_of(
     "_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype)"
     " -> Tensor",
-    doc="The gradient of softmax from its result.",
-    rowwise=_softmax_backward,
+    "rowwise",
     dtypes=FLOATS,
     grad={
         "grad_output": "_softmax_backward_data(grad, output, dim, input_dtype)",
@@ -56,25 +35,38 @@ backward_op(
     },
     tags=("fusible",),
 )
-backward_op(
-    "_softmax_double(Tensor grad, Tensor grad_output, Tensor output, int dim) -> Tensor",
-    doc="The second gradient of softmax.",
-    compose=_softmax_double,
-)
-op(
+def _softmax_backward(row: Any, grad_output: Any, output: Any) -> Any:
+    """The gradient of softmax from its result."""
+    return (grad_output - row.sum(grad_output * output)) * output
+
+
+@backward_of("_softmax_double(Tensor grad, Tensor grad_output, Tensor output, int dim) -> Tensor")
+def _softmax_double(grad: Any, grad_output: Any, output: Any, dim: Any) -> Any:
+    """The second gradient of softmax."""
+    # The gradient of _softmax_backward_data for its `output`.
+    inner = (grad_output * output).sum([dim], True)
+    outer = (grad * output).sum([dim], True)
+    return grad * (grad_output - inner) - grad_output * outer
+
+
+@body_of(
     "log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-    doc="The logarithm of softmax, without overflow.",
-    rowwise=_log_softmax,
+    "rowwise",
     dtypes=FLOATS,
     grad={"self": "_log_softmax_backward_data(grad, result, dim, self.dtype)"},
     tags=("fusible",),
     shape="self",
 )
-backward_op(
+def _log_softmax(row: Any, self: Any) -> Any:
+    """The logarithm of softmax, without overflow."""
+    shifted = self - row.max(self)
+    return shifted - log(row.sum(exp(shifted)))
+
+
+@backward_of(
     "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, "
     "ScalarType input_dtype) -> Tensor",
-    doc="The gradient of log_softmax from its result.",
-    rowwise=_log_softmax_backward,
+    "rowwise",
     dtypes=FLOATS,
     grad={
         "grad_output": "grad - (grad * output.exp()).sum([dim], True)",
@@ -82,6 +74,10 @@ backward_op(
     },
     tags=("fusible",),
 )
+def _log_softmax_backward(row: Any, grad_output: Any, output: Any) -> Any:
+    """The gradient of log_softmax from its result."""
+    return grad_output - exp(output) * row.sum(grad_output)
+
 
 # ---- layer norm ----
 
@@ -93,27 +89,18 @@ def _normalise(row: Any, x: Any, eps: Any) -> tuple[Any, Any, Any]:
     return centred * scale, mean, scale
 
 
-def _layer_norm_plain(row: Any, input: Any, eps: Any) -> Any:
-    return _normalise(row, input, eps)
-
-
-def _layer_norm_affine(row: Any, input: Any, weight: Any, bias: Any, eps: Any) -> Any:
-    normal, mean, scale = _normalise(row, input, eps)
-    return normal * weight + bias, mean, scale
-
-
-def _layer_norm_backward(
-    row: Any, grad_output: Any, input: Any, mean: Any, rstd: Any, eps: Any
-) -> Any:
-    normal = (input - mean) * rstd
-    level = row.sum(grad_output) / row.length
-    slope = row.sum(grad_output * normal) / row.length
-    return (grad_output - level - normal * slope) * rstd
-
-
+@body_of(
+    "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
+    "float eps=1e-05, bool cudnn_enable=True) -> Tensor",
+    tags=("fusible",),
+    shape="input",
+    result="input",
+)
 def _layer_norm(
     input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: Any, cudnn_enable: Any
 ) -> Any:
+    """Each row (the last dimensions, of normalized_shape) brought to mean 0 and variance 1, then
+    scaled by weight and shifted by bias."""
     count = len(normalized_shape)
     first = input.dim() - count
     ops.check(
@@ -141,10 +128,74 @@ def _layer_norm(
     return result
 
 
+@backward_of(
+    "_layer_norm(Tensor input, int[] normalized_shape, float eps) -> (Tensor, Tensor, Tensor)",
+    "rowwise",
+    dtypes=FLOATS,
+    dims="last_dims(len(normalized_shape))",
+    grad={"input": "_layer_norm_backward(grad, input, result1, result2, normalized_shape, eps)"},
+    tags=("fusible",),
+    per_row=("result1", "result2"),
+)
+def _layer_norm_plain(row: Any, input: Any, eps: Any) -> Any:
+    """Normalised rows, their means, and the inverses of their deviations."""
+    return _normalise(row, input, eps)
+
+
+@backward_of(
+    "_layer_norm_affine(Tensor input, int[] normalized_shape, Tensor weight, Tensor bias, "
+    "float eps) -> (Tensor, Tensor, Tensor)",
+    "rowwise",
+    dtypes=FLOATS,
+    dims="last_dims(len(normalized_shape))",
+    grad={
+        "input": "_layer_norm_backward(grad * weight, input, result1, result2, "
+        "normalized_shape, eps)",
+        "weight": "grad * _layer_norm(input, normalized_shape, eps)[0]",
+        "bias": "grad",
+    },
+    tags=("fusible",),
+    per_row=("result1", "result2"),
+)
+def _layer_norm_affine(row: Any, input: Any, weight: Any, bias: Any, eps: Any) -> Any:
+    """Normalised rows times weight plus bias, their means, and inverse deviations."""
+    normal, mean, scale = _normalise(row, input, eps)
+    return normal * weight + bias, mean, scale
+
+
+@backward_of(
+    "_layer_norm_backward(Tensor grad_output, Tensor input, Tensor mean, Tensor rstd, "
+    "int[] normalized_shape, float eps) -> Tensor",
+    "rowwise",
+    dtypes=FLOATS,
+    dims="last_dims(len(normalized_shape))",
+    constants=("mean", "rstd"),
+    grad={
+        "grad_output": "_layer_norm_backward(grad, input, mean, rstd, normalized_shape, eps)",
+        "input": "_layer_norm_double(grad, grad_output, input, mean, rstd, normalized_shape, eps)",
+    },
+    tags=("fusible",),
+    per_row=("mean", "rstd"),
+)
+def _layer_norm_backward(
+    row: Any, grad_output: Any, input: Any, mean: Any, rstd: Any, eps: Any
+) -> Any:
+    """The gradient of normalised rows for their input."""
+    normal = (input - mean) * rstd
+    level = row.sum(grad_output) / row.length
+    slope = row.sum(grad_output * normal) / row.length
+    return (grad_output - level - normal * slope) * rstd
+
+
+@backward_of(
+    "_layer_norm_double(Tensor grad, Tensor grad_output, Tensor input, Tensor mean, Tensor rstd, "
+    "int[] normalized_shape, float eps) -> Tensor"
+)
 def _layer_norm_double(
     grad: Any, grad_output: Any, input: Any, mean: Any, rstd: Any, normalized_shape: Any, eps: Any
 ) -> Any:
-    """Mean and scale are made anew from the input, so that third derivatives are right too."""
+    """The second gradient of normalised rows."""
+    # Mean and scale are made anew from the input, so that third derivatives are right too.
     dims = ops.last_dims(len(normalized_shape))
     centred = input - input.mean(dims, True)
     scale = (centred.square().mean(dims, True) + eps).rsqrt()
@@ -157,62 +208,3 @@ def _layer_norm_double(
     from_g = ops._layer_norm_backward(grad_output, input, mean, rstd, normalized_shape, eps)
     from_v = ops._layer_norm_backward(grad, input, mean, rstd, normalized_shape, eps)
     return -scale * (scale * normal * (c - s * t) + t * from_g + s * from_v)
-
-
-op(
-    "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
-    "float eps=1e-05, bool cudnn_enable=True) -> Tensor",
-    doc="Each row (the last dimensions, of normalized_shape) brought to mean 0 and variance 1, "
-    "then scaled by weight and shifted by bias.",
-    compose=_layer_norm,
-    tags=("fusible",),
-    shape="input",
-    result="input",
-)
-backward_op(
-    "_layer_norm(Tensor input, int[] normalized_shape, float eps) -> (Tensor, Tensor, Tensor)",
-    doc="Normalised rows, their means, and the inverses of their deviations.",
-    rowwise=_layer_norm_plain,
-    dtypes=FLOATS,
-    dims="last_dims(len(normalized_shape))",
-    grad={"input": "_layer_norm_backward(grad, input, result1, result2, normalized_shape, eps)"},
-    tags=("fusible",),
-    per_row=("result1", "result2"),
-)
-backward_op(
-    "_layer_norm_affine(Tensor input, int[] normalized_shape, Tensor weight, Tensor bias, "
-    "float eps) -> (Tensor, Tensor, Tensor)",
-    doc="Normalised rows times weight plus bias, their means, and inverse deviations.",
-    rowwise=_layer_norm_affine,
-    dtypes=FLOATS,
-    dims="last_dims(len(normalized_shape))",
-    grad={
-        "input": "_layer_norm_backward(grad * weight, input, result1, result2, "
-        "normalized_shape, eps)",
-        "weight": "grad * _layer_norm(input, normalized_shape, eps)[0]",
-        "bias": "grad",
-    },
-    tags=("fusible",),
-    per_row=("result1", "result2"),
-)
-backward_op(
-    "_layer_norm_backward(Tensor grad_output, Tensor input, Tensor mean, Tensor rstd, "
-    "int[] normalized_shape, float eps) -> Tensor",
-    doc="The gradient of normalised rows for their input.",
-    rowwise=_layer_norm_backward,
-    dtypes=FLOATS,
-    dims="last_dims(len(normalized_shape))",
-    constants=("mean", "rstd"),
-    grad={
-        "grad_output": "_layer_norm_backward(grad, input, mean, rstd, normalized_shape, eps)",
-        "input": "_layer_norm_double(grad, grad_output, input, mean, rstd, normalized_shape, eps)",
-    },
-    tags=("fusible",),
-    per_row=("mean", "rstd"),
-)
-backward_op(
-    "_layer_norm_double(Tensor grad, Tensor grad_output, Tensor input, Tensor mean, Tensor rstd, "
-    "int[] normalized_shape, float eps) -> Tensor",
-    doc="The second gradient of normalised rows.",
-    compose=_layer_norm_double,
-)

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft._ops.table import backward_op, op, ops
+from weft._ops.table import backward_of, body_of, op, ops
 
 # ---- running values ----
 
 
+op(
+    "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    doc="Products of the entries up to and with each, along `dim`.",
+    native="cumprod",
+    grad={"self": "_cumprod_backward(grad, self.conj(), result.conj(), dim)"},
+    out="out",
+    shape="self",
+    tags=("casts_out",),
+)
+
+
+@backward_of("_cumprod_backward(Tensor grad, Tensor self, Tensor result, int dim) -> Tensor")
 def _cumprod_backward(grad: Any, self: Any, result: Any, dim: Any) -> Any:
-    """Without division where an element is 0: halves are taken crosswise then."""
+    """The gradient of cumprod."""
+    # Without division where an element is 0: halves are taken crosswise then.
     if self.dim() == 0 or self.numel() == 0:
         return grad
     if not bool((self == 0).any()):
@@ -32,8 +45,30 @@ def _cumprod_backward(grad: Any, self: Any, result: Any, dim: Any) -> Any:
     )
 
 
+for _name, _word in (("cummax", "greatest"), ("cummin", "least")):
+    op(
+        f"{_name}(Tensor self, int dim) -> (Tensor values, Tensor indices)",
+        doc=f"The {_word} of the entries up to and with each along `dim`, and where it last lies.",
+        native=_name,
+        grad={"self": "grad.new_zeros(self.shape).scatter_add(dim, result1, grad)"},
+        out=True,
+        shape="self",
+        result=("self", "int64"),
+    )
+op(
+    "logcumsumexp(Tensor self, int dim) -> Tensor",
+    doc="Logarithms of the running sums of exp(self) along `dim`, without overflow.",
+    native="logcumsumexp",
+    grad={"self": "_logcumsumexp_backward(grad, self, result, dim)"},
+    out="out",
+    shape="self",
+)
+
+
+@backward_of("_logcumsumexp_backward(Tensor grad, Tensor self, Tensor result, int dim) -> Tensor")
 def _logcumsumexp_backward(grad: Any, self: Any, result: Any, dim: Any) -> Any:
-    """Positive and negative gradients apart, each as a running sum of exponentials from the end."""
+    """The gradient of logcumsumexp."""
+    # Positive and negative gradients apart, each as a running sum of exponentials from the end.
     if grad.dim() == 0 or grad.numel() == 0:
         return grad
     if self.is_complex() and not ops.grad_enabled():
@@ -55,43 +90,6 @@ def _logcumsumexp_backward(grad: Any, self: Any, result: Any, dim: Any) -> Any:
     return rising - (down.flip([dim]).logcumsumexp(dim).flip([dim]) + self).exp()
 
 
-op(
-    "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
-    doc="Products of the entries up to and with each, along `dim`.",
-    native="cumprod",
-    grad={"self": "_cumprod_backward(grad, self.conj(), result.conj(), dim)"},
-    out="out",
-    shape="self",
-    tags=("casts_out",),
-)
-backward_op(
-    "_cumprod_backward(Tensor grad, Tensor self, Tensor result, int dim) -> Tensor",
-    doc="The gradient of cumprod.",
-    compose=_cumprod_backward,
-)
-for _name, _word in (("cummax", "greatest"), ("cummin", "least")):
-    op(
-        f"{_name}(Tensor self, int dim) -> (Tensor values, Tensor indices)",
-        doc=f"The {_word} of the entries up to and with each along `dim`, and where it last lies.",
-        native=_name,
-        grad={"self": "grad.new_zeros(self.shape).scatter_add(dim, result1, grad)"},
-        out=True,
-        shape="self",
-        result=("self", "int64"),
-    )
-op(
-    "logcumsumexp(Tensor self, int dim) -> Tensor",
-    doc="Logarithms of the running sums of exp(self) along `dim`, without overflow.",
-    native="logcumsumexp",
-    grad={"self": "_logcumsumexp_backward(grad, self, result, dim)"},
-    out="out",
-    shape="self",
-)
-backward_op(
-    "_logcumsumexp_backward(Tensor grad, Tensor self, Tensor result, int dim) -> Tensor",
-    doc="The gradient of logcumsumexp.",
-    compose=_logcumsumexp_backward,
-)
 op(
     "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
     doc="Differences of neighbours along `dim`, taken n times.",
@@ -145,18 +143,16 @@ for _name, _doc in (("var", "variance"), ("std", "standard deviation")):
     )
 
 
+@body_of(
+    "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
+    out="out",
+)
 def _aminmax(self: Any, dim: Any, keepdim: Any) -> Any:
+    """The least and the greatest element along `dim` (None: of all)."""
     if dim is None:
         return self.amin([], keepdim), self.amax([], keepdim)
     return self.amin([dim], keepdim), self.amax([dim], keepdim)
 
-
-op(
-    "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
-    doc="The least and the greatest element along `dim` (None: of all).",
-    compose=_aminmax,
-    out="out",
-)
 
 # ---- order statistics ----
 

@@ -4,35 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft._ops.table import backward_op, op, ops
-
-
-def _det_backward(grad: Any, A: Any, result: Any) -> Any:
-    scale = (grad * result.conj()).unsqueeze(-1).unsqueeze(-1)
-    return scale * ops.linalg_inv(A).mH
-
-
-def _slogdet_backward(grad_sign: Any, grad_size: Any, A: Any, sign: Any) -> Any:
-    """d log|det A| is the real part of tr(A^-1 dA), d sign is sign times its imaginary part."""
-    scale = grad_size.unsqueeze(-1).unsqueeze(-1)
-    if A.is_complex():
-        turn = (grad_sign.conj() * sign).unsqueeze(-1).unsqueeze(-1)
-        return (scale - (turn - turn.conj()) * 0.5) * ops.linalg_inv(A).mH
-    return scale * ops.linalg_inv(A).mH
-
-
-def _solve_backward_matrix(upstream: Any, result: Any, vector: Any) -> Any:
-    """upstream: the gradient for the right-hand side."""
-    if vector:
-        return -(upstream.unsqueeze(-1) * result.conj().unsqueeze(-2))
-    return -(upstream.matmul(result.mH))
-
-
-def _solve(A: Any, B: Any, left: Any) -> Any:
-    if left:
-        return ops._solve(A, B)
-    return ops._solve(A.transpose(-2, -1), B.transpose(-2, -1)).transpose(-2, -1)
-
+from weft._ops.table import backward_of, backward_op, body_of, op, ops
 
 op(
     "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
@@ -71,11 +43,15 @@ op(
     result="A",
     tags=("autocast_float32",),
 )
-backward_op(
-    "_det_backward(Tensor grad, Tensor A, Tensor result) -> Tensor",
-    doc="The gradient of the determinant of regular matrices.",
-    compose=_det_backward,
-)
+
+
+@backward_of("_det_backward(Tensor grad, Tensor A, Tensor result) -> Tensor")
+def _det_backward(grad: Any, A: Any, result: Any) -> Any:
+    """The gradient of the determinant of regular matrices."""
+    scale = (grad * result.conj()).unsqueeze(-1).unsqueeze(-1)
+    return scale * ops.linalg_inv(A).mH
+
+
 op("det(Tensor self) -> Tensor", doc="The determinant.", compose="linalg_det(self)")
 op(
     "linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)",
@@ -87,11 +63,21 @@ op(
     shape="A[:-2]",
     tags=("autocast_float32",),
 )
-backward_op(
-    "_slogdet_backward(Tensor grad_sign, Tensor grad_size, Tensor A, Tensor sign) -> Tensor",
-    doc="The gradient of slogdet of regular matrices.",
-    compose=_slogdet_backward,
+
+
+@backward_of(
+    "_slogdet_backward(Tensor grad_sign, Tensor grad_size, Tensor A, Tensor sign) -> Tensor"
 )
+def _slogdet_backward(grad_sign: Any, grad_size: Any, A: Any, sign: Any) -> Any:
+    """The gradient of slogdet of regular matrices."""
+    # d log|det A| is the real part of tr(A^-1 dA), d sign is sign times its imaginary part.
+    scale = grad_size.unsqueeze(-1).unsqueeze(-1)
+    if A.is_complex():
+        turn = (grad_sign.conj() * sign).unsqueeze(-1).unsqueeze(-1)
+        return (scale - (turn - turn.conj()) * 0.5) * ops.linalg_inv(A).mH
+    return scale * ops.linalg_inv(A).mH
+
+
 op(
     "slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)",
     doc="The sign of the determinant and the logarithm of its absolute value.",
@@ -116,19 +102,30 @@ backward_op(
     shape="solved(A, B)",
     result="B",
 )
-backward_op(
-    "_solve_backward_matrix(Tensor upstream, Tensor result, bool vector) -> Tensor",
-    doc="The gradient of a solution for the matrices.",
-    compose=_solve_backward_matrix,
-)
-op(
+
+
+@backward_of("_solve_backward_matrix(Tensor upstream, Tensor result, bool vector) -> Tensor")
+def _solve_backward_matrix(upstream: Any, result: Any, vector: Any) -> Any:
+    """The gradient of a solution for the matrices."""
+    # upstream: the gradient for the right-hand side.
+    if vector:
+        return -(upstream.unsqueeze(-1) * result.conj().unsqueeze(-2))
+    return -(upstream.matmul(result.mH))
+
+
+@body_of(
     "linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor",
-    doc="X with A @ X = B (left=False: X @ A = B).",
-    compose=_solve,
     variants="",
     out="out",
     tags=("autocast_float32",),
 )
+def _solve(A: Any, B: Any, left: Any) -> Any:
+    """X with A @ X = B (left=False: X @ A = B)."""
+    if left:
+        return ops._solve(A, B)
+    return ops._solve(A.transpose(-2, -1), B.transpose(-2, -1)).transpose(-2, -1)
+
+
 backward_op(
     "_solve_triangular(Tensor A, Tensor B, bool upper, bool unitriangular) -> Tensor",
     doc="X with A @ X = B for triangular matrices.",
@@ -143,33 +140,25 @@ backward_op(
 )
 
 
+@backward_of("_triangle(Tensor self, bool upper, bool without_diagonal) -> Tensor")
 def _triangle(self: Any, upper: Any, without_diagonal: Any) -> Any:
+    """One triangle of the matrices, zeros in the other."""
     if upper:
         return self.triu(1 if without_diagonal else 0)
     return self.tril(-1 if without_diagonal else 0)
 
 
-backward_op(
-    "_triangle(Tensor self, bool upper, bool without_diagonal) -> Tensor",
-    doc="One triangle of the matrices, zeros in the other.",
-    compose=_triangle,
+@body_of(
+    "linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, "
+    "bool unitriangular=False) -> Tensor",
+    variants="",
+    out="out",
+    tags=("autocast_float32",),
 )
-
-
 def _solve_triangular(self: Any, B: Any, upper: Any, left: Any, unitriangular: Any) -> Any:
+    """X with self @ X = B for triangular matrices (left=False: X @ self = B)."""
     if left:
         return ops._solve_triangular(self, B, upper, unitriangular)
     return ops._solve_triangular(
         self.transpose(-2, -1), B.transpose(-2, -1), not upper, unitriangular
     ).transpose(-2, -1)
-
-
-op(
-    "linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, "
-    "bool unitriangular=False) -> Tensor",
-    doc="X with self @ X = B for triangular matrices (left=False: X @ self = B).",
-    compose=_solve_triangular,
-    variants="",
-    out="out",
-    tags=("autocast_float32",),
-)

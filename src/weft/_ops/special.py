@@ -6,7 +6,7 @@ from typing import Any
 
 from weft._kernels import lang
 from weft._kernels.lang import call
-from weft._ops.table import FLOATS, op, ops
+from weft._ops.table import FLOATS, body_of, op, ops
 
 op(
     "lgamma(Tensor self) -> Tensor",
@@ -47,7 +47,9 @@ op(
 )
 
 
+@body_of("mvlgamma(Tensor self, int p) -> Tensor", out="out", tags=("casts_out",))
 def _mvlgamma(self: Any, p: Any) -> Any:
+    """The logarithm of the multivariate gamma function of dimension p."""
     ops.check(p >= 1, "mvlgamma: expected p >= 1, got ", p)
     ops.check(
         self.dtype != ops.bool and not self.is_complex(),
@@ -59,13 +61,6 @@ def _mvlgamma(self: Any, p: Any) -> Any:
     return (x.unsqueeze(-1) - steps).lgamma().sum([-1]) + float(p * (p - 1)) * quarter_log_pi
 
 
-op(
-    "mvlgamma(Tensor self, int p) -> Tensor",
-    doc="The logarithm of the multivariate gamma function of dimension p.",
-    compose=_mvlgamma,
-    out="out",
-    tags=("casts_out",),
-)
 op(
     "i0(Tensor self) -> Tensor",
     doc="The modified Bessel function of the first kind, of order 0.",
@@ -150,41 +145,41 @@ op(
 )
 
 
-def _entr(self: Any) -> Any:
-    size = lang.where(self > 0, self, 1.0)
-    below = lang.where(self == 0, 0.0, lang.where(self < 0, -float("inf"), self))
-    return lang.where(self > 0, -size * lang.log(size), below)
-
-
-op(
+@body_of(
     "special_entr(Tensor self) -> Tensor",
-    doc="-self * log(self); 0 at 0 and -inf below.",
-    pointwise=_entr,
+    "pointwise",
     promotion="floating",
     dtypes=FLOATS,
     grad={"self": "grad * where(self > 0, -self.log() - 1, where(self == 0, inf, nan))"},
     variants="",
     inplace=None,
 )
-
-
-def _x_log1p(self: Any, other: Any) -> Any:
-    """0 wherever self is 0, but NaN of a NaN."""
-    zero = (self == 0) & (other == other)
-    return lang.where(zero, 0.0, self * lang.log1p(lang.where(zero, 0.0, other)))
+def _entr(self: Any) -> Any:
+    """-self * log(self); 0 at 0 and -inf below."""
+    size = lang.where(self > 0, self, 1.0)
+    below = lang.where(self == 0, 0.0, lang.where(self < 0, -float("inf"), self))
+    return lang.where(self > 0, -size * lang.log(size), below)
 
 
 _SLOPE = "grad * other.log1p().masked_fill((self == 0).logical_and(other <= -1), 0)"
-op(
+
+
+@body_of(
     "special_xlog1py(Tensor self, Tensor other) -> Tensor",
-    doc="self * log1p(other); 0 where self is 0.",
-    pointwise=_x_log1p,
+    "pointwise",
     promotion="floating",
     dtypes=FLOATS,
     grad={"self": _SLOPE, "other": "grad * self / (other + 1)"},
     variants="",
     inplace=None,
 )
+def _x_log1p(self: Any, other: Any) -> Any:
+    """self * log1p(other); 0 where self is 0."""
+    # 0 wherever self is 0, but NaN of a NaN.
+    zero = (self == 0) & (other == other)
+    return lang.where(zero, 0.0, self * lang.log1p(lang.where(zero, 0.0, other)))
+
+
 op(
     "special_zeta(Tensor self, Tensor other) -> Tensor",
     doc="Hurwitz's zeta: the sum of (other + k) ** -self over k = 0, 1, ...",

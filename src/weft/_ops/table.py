@@ -9,10 +9,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from weft._ops.schema import Arg, Schema, parse
 
+Body = TypeVar("Body", bound=Callable[..., Any])
 KINDS = ("pointwise", "reduce", "rowwise", "view", "compose", "native", "random")
 # Arguments of row programs that choose the row rather than take part in the arithmetic.
 STRUCTURAL = frozenset(("dim", "keepdim", "dtype"))
@@ -330,6 +331,24 @@ def backward_op(schema: str, *, tags: Sequence[str] = (), **rest: Any) -> None:
     """A row that only gradient formulas call: no place in Python, no derived forms."""
     rest = {"inplace": None, "out": None, "variants": "", **rest}
     op(schema, tags=("backward", *tags), **rest)
+
+
+def body_of(
+    schema: str, kind: str = "compose", *, declare: Callable[..., None] = op, **rest: Any
+) -> Callable[[Body], Body]:
+    """Decorates the body of a row, a function of its own: the docstring is the row's `doc`."""
+
+    def register(body: Body) -> Body:
+        doc = " ".join((body.__doc__ or "").split())
+        declare(schema, doc=doc, **{kind: body}, **rest)
+        return body
+
+    return register
+
+
+def backward_of(schema: str, kind: str = "compose", **rest: Any) -> Callable[[Body], Body]:
+    """As `body_of`, of a row that only gradient formulas call."""
+    return body_of(schema, kind, declare=backward_op, **rest)
 
 
 def fail(schema: Schema, expected: str, got: object) -> NoReturn:

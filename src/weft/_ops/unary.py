@@ -6,7 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 from weft._kernels import lang
-from weft._ops.table import COMPLEX, FLOATS, INTEGERS, NUMBERS, backward_op, op, ops
+from weft._ops.table import (
+    COMPLEX,
+    FLOATS,
+    INTEGERS,
+    NUMBERS,
+    backward_of,
+    backward_op,
+    body_of,
+    op,
+    ops,
+)
 
 _REAL = INTEGERS + FLOATS
 
@@ -70,16 +80,6 @@ op(
 )
 
 
-def _sgn_backward(grad: Any, self: Any, result: Any) -> Any:
-    """Of a complex number the direction alone moves it; the sign of a real one is constant."""
-    if not self.is_complex():
-        return ops.zeros_like(grad)
-    size = self.abs()
-    zero = size == 0
-    along = result * ops.real(grad * result.conj())
-    return ((grad - along) / size.masked_fill(zero, 1)).masked_fill(zero, 0)
-
-
 op(
     "sgn(Tensor self) -> Tensor",
     doc="-1, 0 or 1; z / |z| of a complex number.",
@@ -88,11 +88,18 @@ op(
     inplace_variants="m",
     tags=("exact_out",),
 )
-backward_op(
-    "_sgn_backward(Tensor grad, Tensor self, Tensor result) -> Tensor",
-    doc="The gradient of sgn.",
-    compose=_sgn_backward,
-)
+
+
+@backward_of("_sgn_backward(Tensor grad, Tensor self, Tensor result) -> Tensor")
+def _sgn_backward(grad: Any, self: Any, result: Any) -> Any:
+    """The gradient of sgn."""
+    # Of a complex number the direction alone moves it; the sign of a real one is constant.
+    if not self.is_complex():
+        return ops.zeros_like(grad)
+    size = self.abs()
+    zero = size == 0
+    along = result * ops.real(grad * result.conj())
+    return ((grad - along) / size.masked_fill(zero, 1)).masked_fill(zero, 0)
 
 
 def _rounding(name: str, body: Callable[[Any], Any], doc: str) -> None:
@@ -112,23 +119,23 @@ _rounding("round", lang.round, "The nearest integer, the even one of two.")
 _rounding("trunc", lang.trunc, "self without its fraction.")
 
 
+@body_of(
+    "round.decimals(Tensor self, *, int decimals) -> Tensor",
+    "pointwise",
+    dtypes=FLOATS,
+    grad={"self": "zeros_like(grad)"},
+    inplace_variants="fm",
+    tags=("exact_out",),
+)
 def _round_decimals(self: Any, decimals: Any) -> Any:
-    """To a power of ten; moving the point by a power that is exact errs least."""
+    """self rounded to a number of decimals; negative ones round to tens, hundreds and so on."""
+    # To a power of ten; moving the point by a power that is exact errs least.
     power = lang.pow(10.0, lang.cast(lang.abs(decimals), self.dtype))
     return lang.where(
         decimals < 0, lang.round(self / power) * power, lang.round(self * power) / power
     )
 
 
-op(
-    "round.decimals(Tensor self, *, int decimals) -> Tensor",
-    doc="self rounded to a number of decimals; negative ones round to tens, hundreds and so on.",
-    pointwise=_round_decimals,
-    dtypes=FLOATS,
-    grad={"self": "zeros_like(grad)"},
-    inplace_variants="fm",
-    tags=("exact_out",),
-)
 op(
     "frac(Tensor self) -> Tensor",
     doc="The fraction of self, with its sign.",
