@@ -49,9 +49,9 @@ def _all_rows() -> list[Any]:
         def __getattr__(self, name: str) -> type:
             return type(name, (), {})
 
-    from weft.jit.frontend.source import refused
+    from weft.jit.frontend.source import errors
 
-    spec = importlib.util.spec_from_file_location("_refused", refused.__file__)
+    spec = importlib.util.spec_from_file_location("_refused", errors.__file__)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     known, sys.modules["ast"] = sys.modules["ast"], EverySyntax("ast")

@@ -10,7 +10,7 @@ from tests.jit.refusal_texts import REFUSALS
 
 import weft
 from weft import jit, nn
-from weft.jit.frontend.source.refused import REFUSED, REFUSED_FORMS
+from weft.jit.frontend.source.errors import REFUSED, REFUSED_FORMS
 
 
 @pytest.mark.parametrize(("source", "text"), REFUSALS, ids=range(len(REFUSALS)))

@@ -11,7 +11,7 @@ from weft._C import Tensor
 from weft.autograd.grad_mode import is_grad_enabled
 from weft.jit.cache.kept import Kept
 from weft.jit.execution import LOCK, Programs
-from weft.jit.frontend.types.parameters import Compiled
+from weft.jit.frontend.types.signatures import Compiled
 from weft.jit.ir import Function, Graph
 from weft.jit.passes import gradients, inlining
 from weft.jit.passes.options import DEFAULT, INFERENCE

@@ -10,7 +10,7 @@ from weft.jit.execution import LOCK, class_of
 from weft.jit.frontend.source.resolver import MISSING
 from weft.jit.frontend.types.module_types import ModuleInfo
 from weft.jit.frontend.types.names import unique_name
-from weft.jit.frontend.types.parameters import Compiled
+from weft.jit.frontend.types.signatures import Compiled
 from weft.jit.ir import Function, Graph, Node, Value
 from weft.jit.ir import types as ty
 from weft.jit.module_methods import add_method, compile_postponed, compiled_method

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from weft._runtime.program_state import is_scripting, is_tracing
-from weft.jit.frontend.language.ignored import COPY, EXPORT, IGNORE, MODE, UNUSED
-from weft.jit.frontend.language.overloads import register as _register_overload
+from weft.jit.frontend.language.generic import register as _register_overload
+from weft.jit.frontend.language.objects import COPY, EXPORT, IGNORE, MODE, UNUSED
 from weft.jit.frontend.types.module_types import JitAttribute as Attribute
 
 F = TypeVar("F", bound=Callable[..., Any])

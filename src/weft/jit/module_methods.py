@@ -18,7 +18,7 @@ from weft.jit.frontend.types import modules
 from weft.jit.frontend.types.class_methods import compile_as_method
 from weft.jit.frontend.types.classes import annotations_of
 from weft.jit.frontend.types.module_types import ModuleInfo
-from weft.jit.frontend.types.parameters import Compiled
+from weft.jit.frontend.types.signatures import Compiled
 from weft.jit.frontend.values import Call, Simple
 from weft.jit.script_function import KeptPrograms
 from weft.nn.modules.module import Module

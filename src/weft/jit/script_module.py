@@ -17,10 +17,9 @@ from weft.jit.cache.kept import Kept
 from weft.jit.compiled_function import Program, Savable, absent
 from weft.jit.compiled_method import ScriptMethod
 from weft.jit.execution import LOCK, class_of
-from weft.jit.frontend.language.ignored import mode_of
+from weft.jit.frontend.language.objects import mode_of
 from weft.jit.frontend.source.code import Code
-from weft.jit.frontend.source.errors import FrontendError, from_outside
-from weft.jit.frontend.source.refused import refuse
+from weft.jit.frontend.source.errors import FrontendError, from_outside, refuse
 from weft.jit.frontend.source.resolver import MISSING, Resolver
 from weft.jit.frontend.types import modules
 from weft.jit.frontend.types.class_methods import compile_text_as_method

@@ -14,13 +14,12 @@ from weft.jit.cache.walk import is_module
 from weft.jit.compiled_function import CompiledFunction
 from weft.jit.execution import LOCK
 from weft.jit.frontend.language import functions as frontend
-from weft.jit.frontend.language.ignored import mode_of
-from weft.jit.frontend.language.overloads import overloads_of
+from weft.jit.frontend.language.generic import overloads_of
+from weft.jit.frontend.language.objects import mode_of
 from weft.jit.frontend.source.code import Code, unwrapped
-from weft.jit.frontend.source.errors import FrontendError, from_outside, shortened
-from weft.jit.frontend.source.refused import refuse
+from weft.jit.frontend.source.errors import FrontendError, from_outside, refuse, shortened
 from weft.jit.frontend.source.resolver import Resolver
-from weft.jit.frontend.types.parameters import Compiled
+from weft.jit.frontend.types.signatures import Compiled
 
 
 def script(obj: Any, extra: dict[str, Any], kept: Kept | None) -> Any:

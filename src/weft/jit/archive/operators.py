@@ -22,8 +22,8 @@ from weft.jit.archive.numbers import (
 from weft.jit.archive.same import find
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.language.calls import candidates, parameters_of, try_operator
-from weft.jit.frontend.language.ignored import CustomOperator
-from weft.jit.frontend.language.overloads import choose_overload, overload_parameters
+from weft.jit.frontend.language.generic import choose_overload, overload_parameters
+from weft.jit.frontend.language.objects import CustomOperator
 from weft.jit.frontend.source.errors import FrontendError, UnknownOperator
 from weft.jit.frontend.values import UNKNOWN, Arg, Call, Simple, Sugared
 from weft.jit.ir import types as ty

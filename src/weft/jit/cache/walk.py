@@ -235,7 +235,7 @@ class Walk:
 
     def _overloads(self, function: types.FunctionType) -> None:
         """Signatures that stand for a function are in a table by its name."""
-        module = sys.modules.get("weft.jit.frontend.language.overloads")
+        module = sys.modules.get("weft.jit.frontend.language.generic")
         if module is not None and module.overloads_of(function):
             raise NotKept("overloads")
 

@@ -14,23 +14,19 @@ Importing the package registers every rule. Nothing inside imports from the pack
 from weft.jit.frontend.language import (
     assignment,
     attributes,
-    callables,
     calls,
     comparison,
-    comprehensions,
     conditions,
     context_managers,
     conversions,
     displays,
-    exceptions,
     expressions,
-    for_while,
     generic,
-    item_assignment,
     iteration,
-    local_functions,
+    loops,
     objects,
     operators,
+    python_objects,
     statements,
     strings,
     subscripts,
@@ -39,27 +35,14 @@ from weft.jit.frontend.language.functions import compile_function
 from weft.jit.frontend.library import (
     containers,
     dataclass_methods,
-    fork,
-    iterables,
-    limits,
     math,
     methods,
     numbers,
-    sorting,
     special_calls,
 )
 from weft.jit.frontend.library import objects as library_objects
 from weft.jit.frontend.source.errors import FrontendError, NotSupportedError
-from weft.jit.frontend.types import (
-    class_attributes,
-    class_methods,
-    class_values,
-    classes,
-    interfaces,
-    modules,
-    tuples,
-)
-from weft.jit.frontend.types import containers as module_containers
+from weft.jit.frontend.types import class_attributes, class_methods, class_values, classes, modules
 from weft.jit.frontend.types.classes import enum_type
 
 __all__ = ["FrontendError", "NotSupportedError", "compile_function", "enum_type"]

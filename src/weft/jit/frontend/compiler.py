@@ -15,8 +15,7 @@ from weft.jit.frontend.builder import GraphBuilder
 from weft.jit.frontend.environment import Scope, Undefined
 from weft.jit.frontend.registry import expression, verb
 from weft.jit.frontend.source.code import Code
-from weft.jit.frontend.source.errors import fail
-from weft.jit.frontend.source.refused import refuse
+from weft.jit.frontend.source.errors import fail, refuse
 from weft.jit.frontend.source.resolver import MISSING, Resolver
 from weft.jit.frontend.types.annotations import Annotations
 from weft.jit.frontend.values import Call, Path, Simple, Sugared, TupleLiteral

@@ -10,7 +10,7 @@ from weft.jit.execution import LOCK
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.language.generic import template_of
 from weft.jit.frontend.source.errors import FrontendError
-from weft.jit.frontend.types.tuples import NamedTupleClass
+from weft.jit.frontend.types.class_values import NamedTupleClass
 from weft.jit.frontend.values import Arg, Call, Simple, Sugared, TupleLiteral
 from weft.jit.ir.graph import Node, Value
 from weft.jit.tracing import structures

@@ -13,7 +13,7 @@ from weft.jit import schemas
 from weft.jit.compiled_function import CompiledFunction
 from weft.jit.execution import LOCK
 from weft.jit.frontend.types.names import qualified_name
-from weft.jit.frontend.types.parameters import Compiled, Parameter
+from weft.jit.frontend.types.signatures import Compiled, Parameter
 from weft.jit.ir import Graph
 from weft.jit.ir import types as ty
 from weft.jit.ir.verify import verify

@@ -13,8 +13,8 @@ from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.library import prelude
 from weft.jit.frontend.registry import CONVERSIONS, method, verb
 from weft.jit.frontend.source.errors import fail
-from weft.jit.frontend.types.parameters import bind_type
-from weft.jit.frontend.types.python_values import static_attribute
+from weft.jit.frontend.types.names import static_attribute
+from weft.jit.frontend.types.signatures import bind_type
 from weft.jit.frontend.values import Call, Known, Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value

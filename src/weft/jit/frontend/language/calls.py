@@ -12,11 +12,17 @@ from typing import Any
 
 from weft.jit import schemas
 from weft.jit.frontend.compiler import Compiler
-from weft.jit.frontend.language.constants import default_value
-from weft.jit.frontend.language.conversions import EXACT, LEVELS, WIDENED, Convert, converter
+from weft.jit.frontend.language.conversions import (
+    EXACT,
+    LEVELS,
+    WIDENED,
+    Convert,
+    converter,
+    default_value,
+)
 from weft.jit.frontend.registry import verb
 from weft.jit.frontend.source.errors import FrontendError, fail
-from weft.jit.frontend.types.parameters import Parameter, bind_type
+from weft.jit.frontend.types.signatures import Parameter, bind_type
 from weft.jit.frontend.values import Arg, Call, Simple, Spread, Sugared, TupleLiteral
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value

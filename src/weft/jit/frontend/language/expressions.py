@@ -10,8 +10,7 @@ from weft.jit.frontend.language.conditions import path_of, test_of
 from weft.jit.frontend.language.control_flow import choose
 from weft.jit.frontend.language.isinstance_test import is_isinstance
 from weft.jit.frontend.registry import expression, verb
-from weft.jit.frontend.source.errors import fail
-from weft.jit.frontend.source.refused import refuse_form
+from weft.jit.frontend.source.errors import fail, refuse_form
 from weft.jit.frontend.values import Arg, Call, Dots, Path, Simple, Spread, Sugared
 from weft.jit.ir import types as ty
 

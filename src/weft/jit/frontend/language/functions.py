@@ -15,13 +15,12 @@ from weft.jit.frontend.language.calls import convert_arguments
 from weft.jit.frontend.language.control_flow import set_result, then
 from weft.jit.frontend.registry import verb
 from weft.jit.frontend.source.code import Code, code_of, definition, unwrapped
-from weft.jit.frontend.source.errors import FrontendError, compiling, fail
-from weft.jit.frontend.source.refused import refuse
+from weft.jit.frontend.source.errors import FrontendError, compiling, fail, refuse
 from weft.jit.frontend.source.resolver import Resolver, resolver_of_function
 from weft.jit.frontend.types.annotations import Annotations
 from weft.jit.frontend.types.names import qualified_name
-from weft.jit.frontend.types.parameters import Compiled
 from weft.jit.frontend.types.signatures import (
+    Compiled,
     defaults_of,
     parameter_of,
     signature_of,

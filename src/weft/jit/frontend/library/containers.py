@@ -1,21 +1,37 @@
-"""Python's builtins and weft's own special functions, as they are called in a program."""
+"""Python's builtins about containers: loops, itertools, sorting."""
 
 from __future__ import annotations
 
 import builtins as python
 import collections
+import functools
+import itertools
+import math
 from collections.abc import Callable
+from typing import Any
 
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.language.conditions import by_member
 from weft.jit.frontend.language.displays import common_type
-from weft.jit.frontend.language.iteration import Counted, Enumerate, Range, Reversed, Zip, for_each
-from weft.jit.frontend.language.texts import repr_of, text_of
+from weft.jit.frontend.language.iteration import (
+    Chain,
+    Counted,
+    Enumerate,
+    Gathered,
+    Mapped,
+    Range,
+    Reversed,
+    Zip,
+    collect,
+    for_each,
+)
+from weft.jit.frontend.language.strings import repr_of, text_of
 from weft.jit.frontend.library import prelude
 from weft.jit.frontend.registry import builtin, verb
 from weft.jit.frontend.source.errors import fail
-from weft.jit.frontend.values import Call, Simple, Sugared, TupleLiteral
+from weft.jit.frontend.values import Arg, Call, Simple, Sugared, TupleLiteral
 from weft.jit.ir import types as ty
+from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
 
 Handler = Callable[..., Sugared]
@@ -217,27 +233,120 @@ def _repr(c: Compiler, call: Call) -> Sugared:
 # Other ----------------------------------------------------------------------------------------
 
 
+def _refuse(obj: Any, name: str, shown: str, instead: str | None) -> None:
+    @builtin(obj)
+    def refuse(c: Compiler, call: Call) -> Sugared:
+        fail(f"{name}: expected a function of the language, got {shown}", call.range, instead)
+
+
+_INSTEAD = {
+    "set": "a dict with True as values",
+    "super": "super().method(...), inside a method",
+    "next": "a for loop",
+}
 for _name in ("open", "input", "eval", "exec", "set", "frozenset", "vars",
               "globals", "locals", "super", "next", "bytes", "bytearray"):  # fmt: skip
-    _INSTEAD = {
-        "set": "a dict with True as values",
-        "type": "isinstance(x, T)",
-        "super": "super().method(...), inside a method",
-        "next": "a for loop",
-    }
-
-    def _refused(
-        c: Compiler,
-        call: Call,
-        name: str = _name,
-        instead: str | None = _INSTEAD.get(_name),
-    ) -> Sugared:
-        fail(f"{name}: expected a function of the language, got {name}()", call.range, instead)
-
-    builtin(getattr(python, _name))(_refused)
+    _refuse(getattr(python, _name), _name, f"{_name}()", _INSTEAD.get(_name))
 
 
 def store_keywords(c: Compiler, owner: Sugared, call: Call) -> None:
     """owner["a"] = x for every keyword a=x of a call."""
     for name, arg in call.kwargs.items():
         c.set_item(owner, Simple(c.constant(name)), arg.value, arg.range)
+
+
+@builtin(python.map, takes=(2, 64))
+def _map(c: Compiler, call: Call) -> Sugared:
+    return Mapped(c, call.args[0].value, [arg.value for arg in call.args[1:]])
+
+
+@builtin(python.filter, takes=2)
+def _filter(c: Compiler, call: Call) -> Sugared:
+    test, items = call.args[0].value, c.as_list(call.args[1].value, call.range)
+    if isinstance(test, Simple) and test.v.type is ty.NONE:
+        passed = c.call(prelude.true_items, call.range, items)
+    else:
+        passed = c.call(prelude.items_that, call.range, test, items)
+    return Gathered(c, "a filter", passed)
+
+
+@builtin(functools.reduce, takes=(2, 3))
+def _reduce(c: Compiler, call: Call) -> Sugared:
+    items = c.as_list(call.args[1].value, call.range)
+    if len(call.args) == 3:
+        return c.call(prelude.fold, call.range, call.args[0].value, items, call.args[2].value)
+    return c.call(prelude.fold_all, call.range, call.args[0].value, items)
+
+
+@builtin(math.prod, takes=1, keywords=("start",))
+def _prod(c: Compiler, call: Call) -> Sugared:
+    items = c.as_list(call.args[0].value, call.range)
+    if "start" in call.kwargs:
+        return c.call(prelude.product, call.range, items, call.kwargs["start"].value)
+    type = items.v.type if isinstance(items, Simple) else None
+    is_float = isinstance(type, ty.ListType) and type.elem is ty.FLOAT
+    return c.call(prelude.product, call.range, items, Simple(c.constant(1.0 if is_float else 1)))
+
+
+@builtin(itertools.chain)
+def _chain(c: Compiler, call: Call) -> Sugared:
+    call.expect_no_keywords("chain")
+    return Chain(c, [arg.value for arg in call.args])
+
+
+@builtin(itertools.product, takes=2)
+def _product(c: Compiler, call: Call) -> Sugared:
+    left, right = (c.iterate(arg.value, call.range) for arg in call.args)
+    if not isinstance(left, Counted) and not isinstance(right, Counted):
+        known = TupleLiteral([TupleLiteral([x, y]) for x in left for y in right])
+        return Gathered(c, "a product", known)
+    lists = [c.as_list(arg.value, call.range) for arg in call.args]
+    return Gathered(c, "a product", c.call(prelude.pairs, call.range, *lists))
+
+
+for _name in ("permutations", "combinations", "groupby", "islice", "repeat", "count", "cycle",
+              "accumulate", "starmap", "takewhile", "dropwhile", "zip_longest"):  # fmt: skip
+    _full = f"itertools.{_name}"
+    _refuse(getattr(itertools, _name), _full, _full, "a loop that builds a list")
+
+
+@verb("sort_list")
+def sort_list(c: Compiler, items: Value, call: Call) -> None:
+    """items.sort(reverse=..., key=...), in place."""
+    rest = dict(call.kwargs)
+    key = rest.pop("key", None)
+    if key is not None and _is_none(key.value):
+        key = None
+    if key is None and not _has_lt(c, items):
+        c.call_operator("aten::sort", call._replace(kwargs=rest).behind(Simple(items)))
+        return
+    reverse = rest.pop("reverse", None) if not call.args else call.args[0]
+    if reverse is None:
+        reverse = Arg(Simple(c.constant(False)), call.range)
+    if rest or len(call.args) > 1:
+        fail("sort: expected reverse and key, got another argument", call.range)
+    keys = items if key is None else keys_of(c, items, key, call.range)
+    function = prelude.sort_by_lt if _has_lt(c, keys) else prelude.sort_by_order
+    c.call(function, call.range, Simple(items), Simple(keys), reverse.value)
+
+
+def _is_none(value: Sugared) -> bool:
+    return isinstance(value, Simple) and value.v.type is ty.NONE
+
+
+def _has_lt(c: Compiler, items: Value) -> bool:
+    """Whether the items are objects of a class with __lt__ of its own."""
+    assert isinstance(items.type, ty.ListType)
+    elem = items.type.elem
+    return isinstance(elem, ty.ClassType) and Simple(c.uninitialized(elem)).has_attr(c, "__lt__")
+
+
+def keys_of(c: Compiler, items: Value, key: Arg, range: SourceRange) -> Value:
+    """[key(item) for item in items]."""
+    found = c.iterate(Simple(items), range)
+    assert isinstance(found, Counted)
+    made = Counted(
+        found.length,
+        lambda i: key.value.call(c, Call.of(key.range, found.item(i))),
+    )
+    return collect(c, made, range).value(c, range)

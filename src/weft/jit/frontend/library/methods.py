@@ -8,12 +8,11 @@ from typing import Any
 from weft import _C
 from weft._functions.elements import nonzero
 from weft.jit.frontend.compiler import Compiler
+from weft.jit.frontend.language.assignment import adopt
 from weft.jit.frontend.language.comparison import holds_comparable
-from weft.jit.frontend.language.item_assignment import adopt
 from weft.jit.frontend.language.strings import format_call
 from weft.jit.frontend.library import prelude
-from weft.jit.frontend.library.containers import store_keywords
-from weft.jit.frontend.library.sorting import sort_list
+from weft.jit.frontend.library.containers import sort_list, store_keywords
 from weft.jit.frontend.registry import method
 from weft.jit.frontend.source.errors import fail
 from weft.jit.frontend.values import Arg, Call, Simple, Sugared

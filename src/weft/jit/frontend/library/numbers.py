@@ -12,8 +12,7 @@ from weft.jit.frontend.language.conditions import test_of
 from weft.jit.frontend.language.control_flow import Condition, choose
 from weft.jit.frontend.language.iteration import rows_of
 from weft.jit.frontend.library import prelude
-from weft.jit.frontend.library.containers import Handler
-from weft.jit.frontend.library.sorting import keys_of
+from weft.jit.frontend.library.containers import Handler, keys_of
 from weft.jit.frontend.registry import builtin
 from weft.jit.frontend.source.errors import fail
 from weft.jit.frontend.values import Arg, Call, Simple, Sugared, TupleLiteral

@@ -10,10 +10,10 @@ from weft._functions.matrices import einsum
 from weft._tensor import tensor
 from weft.autograd._run import backward, grad
 from weft.jit.frontend.compiler import Compiler
-from weft.jit.frontend.language.texts import shown, text_of
+from weft.jit.frontend.language.strings import shown, text_of
 from weft.jit.frontend.library import prelude
 from weft.jit.frontend.library.containers import Handler
-from weft.jit.frontend.library.special_functions import static_argument
+from weft.jit.frontend.library.special_calls import static_argument
 from weft.jit.frontend.registry import builtin
 from weft.jit.frontend.source.errors import FrontendError, fail
 from weft.jit.frontend.types.classes import python_class_of

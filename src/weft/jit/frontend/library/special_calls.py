@@ -1,23 +1,33 @@
-"""Calls whose arguments are no expressions of the language: types, super(), fork."""
+"""Calls whose arguments are no expressions of the language (types, super(), fork), and weft's own
+special functions."""
 
 from __future__ import annotations
 
 import ast
+import copy
 import typing
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 from weft import _C
+from weft._C import Tensor
 from weft.jit.frontend.compiler import Compiler
+from weft.jit.frontend.language.calls import BuiltinFunction, convert_arguments
 from weft.jit.frontend.language.displays import spread
+from weft.jit.frontend.language.functions import FunctionValue
+from weft.jit.frontend.language.generic import PythonFunction
 from weft.jit.frontend.language.isinstance_test import isinstance_call
 from weft.jit.frontend.language.python_objects import PythonObject
-from weft.jit.frontend.library.special_functions import SpecialFunction
-from weft.jit.frontend.registry import verb
-from weft.jit.frontend.source.errors import fail
-from weft.jit.frontend.values import Arg, Call, Simple, Sugared
+from weft.jit.frontend.language.statements import LocalFunction
+from weft.jit.frontend.registry import find_builtin, verb
+from weft.jit.frontend.source.errors import FrontendError, fail
+from weft.jit.frontend.types.signatures import Compiled
+from weft.jit.frontend.values import UNKNOWN, Arg, Call, Known, Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
 from weft.jit.ir.literals import own
+from weft.jit.ir.source import SourceRange
 
 
 @verb("special_call")
@@ -203,3 +213,105 @@ _MARKED = {
     "fork": _fork,
     "wait": _wait,
 }
+
+
+Rule = Callable[..., Sugared]
+
+
+class SpecialFunction(Sugared):
+    """A function the compiler knows: len, range, isinstance, weft.jit.annotate."""
+
+    def __init__(self, obj: Any, name: str, rule: Callable[..., Sugared]) -> None:
+        self.obj, self.name, self.rule = obj, name, rule
+
+    def describe(self) -> str:
+        return f"the builtin {self.name}"
+
+    def call(self, c: Compiler, call: Call) -> Sugared:
+        return self.rule(c, call)
+
+    def attr(self, c: Compiler, range: SourceRange, name: str) -> Sugared:
+        found = find_builtin((self.obj, name))
+        return super().attr(c, range, name) if found is None else SpecialFunction(self.obj, *found)
+
+    def key(self) -> Any:
+        return ("special", self.name)
+
+
+def builtin_of(obj: Any) -> Sugared | None:
+    """What the compiler knows of a Python object, or None."""
+    if obj is typing.cast:
+        return SpecialFunction(obj, "cast", _by_name_only)
+    if obj is warnings.warn:
+        return BuiltinFunction("aten::warn")
+    mark = getattr(obj, "__weft_jit__", None)
+    if isinstance(mark, str) and not isinstance(obj, Tensor):
+        return SpecialFunction(obj, mark, _by_name_only)
+    found = find_builtin(obj)
+    return None if found is None else SpecialFunction(obj, *found)
+
+
+def _by_name_only(c: Compiler, call: Call) -> Sugared:
+    fail("expected a call by its own name, got it as a value", call.range)
+
+
+def static_argument(c: Compiler, arg: Arg, name: str, kind: type) -> Any:
+    """An argument that must be known while compiling."""
+    known = arg.value.static(c)
+    if known is UNKNOWN or not isinstance(known, kind):
+        fail(f"{name}: expected a {kind.__name__} known while compiling, got another", arg.range)
+    return known
+
+
+@verb("fork")
+def fork(c: Compiler, called: Sugared, call: Call) -> Sugared:
+    """A future of called(*args, **kwargs)."""
+    if isinstance(called, PythonFunction):
+        called = called.resolved(c, call)
+    if isinstance(called, FunctionValue):
+        compiled = called.compiled
+        values = convert_arguments(c, compiled.name, compiled.parameters, call)
+        returns = compiled.known_return(call.range)
+    else:
+        compiled, values = _closure(c, called, call)
+        returns = compiled.returns or ty.NONE
+    attrs = {"function": compiled.function}
+    return Simple(c.emit("prim::fork", values, ty.FutureType(returns), attrs, call.range))
+
+
+def _closure(c: Compiler, called: Sugared, call: Call) -> tuple[Compiled, list[Value]]:
+    """A function of its own around the call of a method, an operator, a module or a local function:
+    the values that it needs are its arguments, of a local one the variables that it reads, as they
+    are now."""
+    name = called.name if isinstance(called, LocalFunction) else "forked"
+    compiled = Compiled(f"{c.name}.{name}", [], None)
+    inner = Compiler(compiled.function.graph, c.code, c.resolver, compiled.name)
+    inner.annotations.generic = c.annotations.generic
+    values: list[Value] = []
+
+    def passed(name: str, held: Sugared) -> Simple:
+        value = held.value(c, call.range)
+        values.append(value)
+        compiled.function.arg_names.append(name)
+        return Simple(inner.graph.add_input(value.type, name))
+
+    inside: Any = copy.copy(called)
+    if isinstance(called, LocalFunction):
+        inside.scope = inner.scope
+        for name in sorted({n.id for n in ast.walk(called.node) if isinstance(n, ast.Name)}):
+            held = c.scope.find(name)
+            if isinstance(held, Sugared):
+                try:
+                    inner.scope.set(name, passed(name, held))
+                except FrontendError:  # a function, say: it is the same in there
+                    inner.scope.set(name, held)
+    elif isinstance(called, Known):
+        fail(f"fork: expected a function, got {called.describe()}", call.range)
+    elif hasattr(called, "v"):
+        inside.v = passed("self", Simple(called.v)).v
+    given = [Arg(passed(f"arg{i}", a.value), a.range) for i, a in enumerate(call.args)]
+    keywords = {k: Arg(passed(f"key_{k}", a.value), a.range) for k, a in call.kwargs.items()}
+    result = inside.call(inner, Call(call.range, given, keywords)).value(inner, call.range)
+    inner.graph.block.set_returns([result])
+    compiled.returns = result.type
+    return compiled, values

@@ -7,8 +7,7 @@ import os
 from typing import Any
 
 from weft.jit.cache import reads
-from weft.jit.frontend.source.errors import FrontendError, fail
-from weft.jit.frontend.source.refused import refuse
+from weft.jit.frontend.source.errors import FrontendError, fail, refuse
 from weft.jit.frontend.source.search import find_lines
 from weft.jit.ir.fresh_stack import parse
 from weft.jit.ir.source import Source, SourceRange

@@ -8,16 +8,15 @@ from types import FunctionType, GetSetDescriptorType
 from typing import Any
 
 from weft.jit.frontend.compiler import Compiler
-from weft.jit.frontend.language.ignored import ignored_value
+from weft.jit.frontend.language.objects import ignored_value
 from weft.jit.frontend.registry import verb
 from weft.jit.frontend.source.errors import fail
 from weft.jit.frontend.source.resolver import MISSING
 from weft.jit.frontend.types.class_methods import ClassMethod, Method, ReadyMethod
 from weft.jit.frontend.types.classes import ClassInfo, info_of, known_info
-from weft.jit.frontend.types.containers import module_item
 from weft.jit.frontend.types.module_types import ModuleInfo
-from weft.jit.frontend.types.modules import module_member
-from weft.jit.frontend.types.python_values import static_attribute
+from weft.jit.frontend.types.modules import module_item, module_member
+from weft.jit.frontend.types.names import static_attribute
 from weft.jit.frontend.values import Call, Known, Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
@@ -229,3 +228,19 @@ def container_item(
     if not class_has(info.type, "__getitem__"):
         fail(f"[]: expected something with items, got {info.python_class.__name__}", range)
     return c.get_attr(v, "__getitem__", range).call(c, Call.of(range, index))
+
+
+@verb(("get_attr", ty.InterfaceType))
+def interface_method(c: Compiler, v: Value, name: str, range: SourceRange) -> Sugared:
+    """v.name for a value of an interface."""
+    assert isinstance(v.type, ty.InterfaceType)
+    if name not in v.type.methods:
+        have = ", ".join(v.type.methods) or "none"
+        fail(f"{v.type.name}: expected one of its methods ({have}), got {name!r}", range)
+    return ReadyMethod(v, name)
+
+
+@verb(("has_attr", ty.InterfaceType))
+def has_interface_method(type: ty.InterfaceType, name: str) -> bool:
+    """Whether the interface has the method."""
+    return name in type.methods

@@ -9,8 +9,13 @@ from typing import Any
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.language.calls import convert_arguments
 from weft.jit.frontend.language.functions import begin, compile_body
-from weft.jit.frontend.language.generic import call_template, template_of
-from weft.jit.frontend.language.overloads import choose_overload, overload_parameters, overloads_of
+from weft.jit.frontend.language.generic import (
+    call_template,
+    choose_overload,
+    overload_parameters,
+    overloads_of,
+    template_of,
+)
 from weft.jit.frontend.library.dataclass_methods import written_method
 from weft.jit.frontend.registry import verb
 from weft.jit.frontend.source.code import Code, code_of, definition, unwrapped
@@ -19,8 +24,14 @@ from weft.jit.frontend.source.resolver import Resolver, resolver_of_function
 from weft.jit.frontend.types.annotations import GENERIC, Annotations
 from weft.jit.frontend.types.classes import ClassInfo, info_of
 from weft.jit.frontend.types.names import is_library
-from weft.jit.frontend.types.parameters import Compiled, Parameter
-from weft.jit.frontend.types.signatures import Declared, defaults_of, parameter_of, signature_of
+from weft.jit.frontend.types.signatures import (
+    Compiled,
+    Declared,
+    Parameter,
+    defaults_of,
+    parameter_of,
+    signature_of,
+)
 from weft.jit.frontend.values import Call, Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value

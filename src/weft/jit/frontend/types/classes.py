@@ -18,10 +18,13 @@ from weft.jit.frontend.source.resolver import (
     resolver_of_function,
 )
 from weft.jit.frontend.types.annotations import Annotations, type_of_value
-from weft.jit.frontend.types.names import is_library_layer, qualified_name, unique_name
-from weft.jit.frontend.types.parameters import Compiled
-from weft.jit.frontend.types.python_values import static_attribute
-from weft.jit.frontend.types.signatures import defaults_of, signature_of, type_or_tensor
+from weft.jit.frontend.types.names import (
+    is_library_layer,
+    qualified_name,
+    static_attribute,
+    unique_name,
+)
+from weft.jit.frontend.types.signatures import Compiled, defaults_of, signature_of, type_or_tensor
 from weft.jit.frontend.values import Simple, Sugared
 from weft.jit.ir import types as ty
 

@@ -20,8 +20,13 @@ from weft.jit.frontend.source.errors import FrontendError
 from weft.jit.frontend.source.resolver import MISSING, resolver_of_function
 from weft.jit.frontend.types.annotations import Annotations, type_of_value
 from weft.jit.frontend.types.classes import ClassInfo, annotations_of, written_annotations
-from weft.jit.frontend.types.names import is_library_layer, is_written, qualified_name, unique_name
-from weft.jit.frontend.types.python_values import static_attribute
+from weft.jit.frontend.types.names import (
+    is_library_layer,
+    is_written,
+    qualified_name,
+    static_attribute,
+    unique_name,
+)
 from weft.jit.ir import types as ty
 
 

@@ -1,12 +1,17 @@
-"""Names of functions and classes in programs, and whose they are."""
+"""Names of functions and classes in programs, whose they are; and Python values as values of
+the language's types."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from weft._C import Tensor
 from weft._runtime.public import weft
 from weft.jit import python_classes
+from weft.jit.frontend.source.resolver import MISSING
+from weft.jit.frontend.types.annotations import type_of_value
+from weft.jit.ir import types as ty
 
 
 def qualified_name(obj: Any) -> str:
@@ -64,3 +69,67 @@ def is_written(cls: type) -> bool:
     if not cls.__flags__ & _HEAP_TYPE or cls.__flags__ & _IMMUTABLE_TYPE:
         return False
     return not issubclass(cls, weft.nn.Module | Tensor)
+
+
+_NUMBERS: dict[ty.Type, tuple[Any, tuple[type, ...]]] = {
+    ty.BOOL: (bool, (int,)),
+    ty.INT: (int, (int,)),
+    ty.FLOAT: (float, (int, float)),
+    ty.COMPLEX: (complex, (int, float, complex)),
+}
+
+
+def as_type(value: Any, type: ty.Type) -> Any:
+    """The value as one of the type, with the conversions of numbers that a call makes, in lists,
+    tuples and dicts too: a register of floats must not get an int. MISSING where it is none."""
+    inner = ty.non_none(type)
+    if value is None:
+        may_be_none = inner is ty.TENSOR or ty.is_subtype(ty.NONE, type)
+        return None if may_be_none else MISSING
+    if inner in _NUMBERS:
+        make, kinds = _NUMBERS[inner]
+        return make(value) if isinstance(value, kinds) else MISSING
+    if isinstance(inner, ty.UnionType):
+        return _as_member(value, inner)
+    if isinstance(value, list | tuple | dict):
+        return _as_container(value, inner)
+    is_other = not isinstance(value, str) if inner is ty.STR else False
+    if inner is ty.TENSOR:
+        is_other = isinstance(value, int | float | complex | str)
+    return MISSING if is_other else value
+
+
+def _as_member(value: Any, union: ty.UnionType) -> Any:
+    """The value as it is where a member of the union takes it so, or as the first that takes it."""
+    found = [each for member in union.members if (each := as_type(value, member)) is not MISSING]
+    exact = [each for each in found if each.__class__ is value.__class__]
+    return next(iter(exact or found), MISSING)
+
+
+def _as_container(value: Any, type: ty.Type) -> Any:
+    if isinstance(type, ty.DictType) and isinstance(value, dict):
+        keys = _as_items(list(value), [type.key] * len(value))
+        items = _as_items(list(value.values()), [type.value] * len(value))
+        return MISSING if keys is MISSING or items is MISSING else dict(zip(keys, items))
+    if isinstance(type, ty.ListType) and not isinstance(value, dict):
+        return _as_items(value, [type.elem] * len(value))
+    if isinstance(type, ty.TupleType) and len(value) == len(type.elems):
+        items = _as_items(list(value), type.elems)
+        return MISSING if items is MISSING else _tuple_like(value, items)
+    known = type is ty.ANY and type_of_value(value) is not None
+    return value if known else MISSING
+
+
+def _as_items(values: Sequence[Any], types: Sequence[ty.Type]) -> Any:
+    items = [as_type(value, type) for value, type in zip(values, types)]
+    return MISSING if any(item is MISSING for item in items) else items
+
+
+def _tuple_like(value: Any, items: Sequence[Any]) -> Any:
+    return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+
+
+def static_attribute(cls: type, name: str, default: Any) -> Any:
+    """What stands in a class or its bases under a name, without what descriptors make of it."""
+    found = (vars(base)[name] for base in cls.__mro__ if name in vars(base))
+    return next(found, default)
