@@ -132,7 +132,7 @@ def _group_lines(spec: Any) -> list[str]:
 def instructions() -> str:
     """The program that the interpreter runs."""
     from weft.jit.codegen import lower_program
-    from weft.jit.codegen.listing import listing
+    from weft.jit.codegen.program import listing
 
     return _fenced(listing(lower_program([_stages()[0]])))
 

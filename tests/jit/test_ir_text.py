@@ -243,7 +243,7 @@ def test_the_example_of_the_document_is_a_graph():
 
 MODULES = [
     f"weft.jit.ir.{name}"
-    for name in ("source", "type_classes", "relations", "type_text", "shape", "literals")
+    for name in ("source", "type_classes", "relations", "type_text", "value", "literals")
 ]
 
 

@@ -17,7 +17,7 @@ from jit.test_pass_interpreter import Compiled
 from weft import _C
 from weft.jit import ir, pipeline
 from weft.jit.codegen import lower_program
-from weft.jit.codegen.listing import listing
+from weft.jit.codegen.program import listing
 from weft.jit.passes import memory_planning
 from weft.jit.passes.options import INFERENCE, Options
 

@@ -22,10 +22,9 @@ from jit.test_interpreter import CLASSES, FIB, MODES, STEP, function, recursive
 from jit.test_interpreter_random import Maker
 from weft import _C
 from weft.jit.codegen import instructions, lower_program
-from weft.jit.codegen.listing import listing
 from weft.jit.codegen.liveness import Liveness
-from weft.jit.codegen.moves import Move, sequence
-from weft.jit.codegen.program import ProgramData
+from weft.jit.codegen.program import ProgramData, listing
+from weft.jit.codegen.registers import Move, sequence
 from weft.jit.codegen.rows import RowStep
 from weft.jit.ir import Function
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from weft.jit.archive.load import load
     from weft.jit.archive.registry import register_operator
     from weft.jit.archive.writer import save
+    from weft.jit.execution import stats
     from weft.jit.frontend.source.errors import FrontendError, NotSupportedError
     from weft.jit.frozen import freeze, optimize_for_inference, run_frozen_optimizations
     from weft.jit.futures import Future, _fork, _wait, fork, wait
@@ -56,7 +57,6 @@ if TYPE_CHECKING:
         script_if_tracing,
         set_fusion_strategy,
     )
-    from weft.jit.statistics import stats
     from weft.jit.tracing.checks import TracingCheckError
     from weft.jit.tracing.modules import TopLevelTracedModule
     from weft.jit.tracing.source_locations import TracerWarning
@@ -70,6 +70,7 @@ _MODULE_OF = {
         "archive.load": ("load",),
         "archive.registry": ("register_operator",),
         "archive.writer": ("save",),
+        "execution": ("stats",),
         "frontend.source.errors": ("FrontendError", "NotSupportedError"),
         "frozen": ("freeze", "optimize_for_inference", "run_frozen_optimizations"),
         "futures": ("Future", "_fork", "_wait", "fork", "wait"),
@@ -103,7 +104,6 @@ _MODULE_OF = {
             "script_if_tracing",
             "set_fusion_strategy",
         ),
-        "statistics": ("stats",),
         "tracing.checks": ("TracingCheckError",),
         "tracing.modules": ("TopLevelTracedModule",),
         "tracing.source_locations": ("TracerWarning",),

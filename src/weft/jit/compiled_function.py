@@ -122,7 +122,7 @@ class CompiledFunction(Program, Savable, ScriptFunction):
     @property
     def schema(self) -> Any:
         """Names, types and defaults of the arguments, and the type of the result."""
-        return _views().schema_view.SchemaView(self._program.schema)
+        return _views().graph_view.SchemaView(self._program.schema)
 
     @functools.cached_property
     def programs(self) -> Programs:

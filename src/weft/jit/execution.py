@@ -237,3 +237,29 @@ def _optimized(function: Function, level: int, options: Options) -> Function:
 
     native.start()
     return pipeline.optimize(function, level, options, native.compiler.raise_if_stopping)
+
+
+def stats() -> dict[str, int]:
+    """What was compiled in this process so far.
+
+    programs   functions made to run: as they stand for their first call, optimised at the second,
+               and once more at the first call with (or without) gradients to record. Never for
+               other shapes
+    native     fusion groups that have native code, made or found on disk: one per group and dtypes
+    failures   fusion groups that could not be compiled and run on their operators' kernels
+
+    >>> import weft
+    >>> @weft.jit.script
+    ... def double(x):
+    ...     return x * 2
+    >>> before = weft.jit.stats()["programs"]
+    >>> for length in range(1, 100):
+    ...     _ = double(weft.ones(length))
+    >>> weft.jit.stats()["programs"] - before
+    2
+    """
+    return {
+        "programs": programs_made,
+        "native": len(compiler.compiled),
+        "failures": len(compiler.failures),
+    }

@@ -19,12 +19,11 @@ from weft.jit.script_function import ScriptFunction
 from weft.jit.script_module import RecursiveScriptModule
 from weft.jit.tracing.trace import argument_names
 from weft.onnx import _elements, _indexing, _layers, _numbers, _recurrent, _reductions, _views
-from weft.onnx._errors import OnnxExporterError, OnnxExporterWarning
 from weft.onnx._graph import Graph
 from weft.onnx._interpreter import Interpreter
 from weft.onnx._memory import Ref
 from weft.onnx._model import model_of
-from weft.onnx._state import TrainingMode, exporting
+from weft.onnx._state import OnnxExporterError, OnnxExporterWarning, TrainingMode, exporting
 from weft.onnx._symbols import Symbol, Unsupported
 from weft.utils._pytree import tree_leaves
 

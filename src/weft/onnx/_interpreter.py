@@ -17,10 +17,10 @@ from weft.jit.passes.inlining import callee
 from weft.jit.passes.operators import operator_of
 from weft.onnx import _table
 from weft.onnx._control_flow import branch, loop
-from weft.onnx._errors import OnnxExporterError, UnsupportedOperatorError
 from weft.onnx._graph import Graph
 from weft.onnx._lists import LISTS
 from weft.onnx._memory import Memory, Ref
+from weft.onnx._state import OnnxExporterError, UnsupportedOperatorError
 from weft.onnx._symbols import Symbol, Unsupported
 
 Env = dict[Value, Any]

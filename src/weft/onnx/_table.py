@@ -20,7 +20,7 @@ from weft._C import Tensor
 from weft._runtime.public import weft
 from weft.func._operators import Body, CannotEvaluate, Operator, operator_of_key
 from weft.jit import operator_facts
-from weft.onnx._custom import CUSTOM
+from weft.onnx._state import CUSTOM
 from weft.onnx._symbols import Handler, Symbol, Unsupported
 
 TABLE: dict[str, Handler] = {}

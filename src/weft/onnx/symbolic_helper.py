@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from weft.onnx._errors import SymbolicValueError
+from weft.onnx._state import SymbolicValueError
 
 _KINDS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "v": (lambda value: value, "a value"),

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 from weft.jit.codegen import control, nodes
 from weft.jit.codegen.liveness import Liveness
-from weft.jit.codegen.moves import Move, sequence
 from weft.jit.codegen.program import CONSTANT_BIT, LAST_USE_BIT, Code, FunctionData, Param, Site
-from weft.jit.codegen.registers import SCALAR_BASE, Registers, is_scalar_register
+from weft.jit.codegen.registers import SCALAR_BASE, Move, Registers, is_scalar_register, sequence
 from weft.jit.codegen.scalars import is_scalar_type
 from weft.jit.ir import Block, Function, Node, SourceRange, Value
 

@@ -8,6 +8,7 @@ visits those that were there when it began and still are.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
@@ -15,11 +16,11 @@ from typing import Any
 from weft.jit.ir.block import Block
 from weft.jit.ir.clone import copy_graph
 from weft.jit.ir.literals import type_of_constant
-from weft.jit.ir.names import Names
 from weft.jit.ir.node import Node
 from weft.jit.ir.printer import print_graph
+from weft.jit.ir.record import field, record
 from weft.jit.ir.source import SourceRange
-from weft.jit.ir.types import Type
+from weft.jit.ir.types import NONE, Argument, FunctionSchema, TupleType, Type
 from weft.jit.ir.value import Use, Value
 
 __all__ = ["Block", "Graph", "Node", "Use", "Value"]
@@ -153,3 +154,87 @@ class Graph:
 
     def __repr__(self) -> str:
         return str(self)
+
+
+class Names:
+    """Names in use, and numbers for new ones."""
+
+    def __init__(self) -> None:
+        self.taken: set[str] = set()
+        self.counters: dict[str, int] = {}
+        self.numbered = 0
+
+    def unique(self, wanted: str = "") -> str:
+        """The name, or the first one like it that is free."""
+        if not wanted:
+            return self.fresh()
+        plain = wanted.isidentifier() or wanted.isdecimal()
+        base = wanted if plain else re.sub(r"[^\w.]", "_", wanted)
+        if base not in self.taken:
+            self.taken.add(base)
+            return base
+        before, dot, number = base.rpartition(".")
+        if dot and number.isdecimal():
+            base = before
+        if not base or base.isdigit():
+            return self.fresh()
+        while True:
+            count = self.counters[base] = self.counters.get(base, 0) + 1
+            name = f"{base}.{count}"
+            if name not in self.taken:
+                self.taken.add(name)
+                return name
+
+    def fresh(self) -> str:
+        """The next number that is free."""
+        taken, number = self.taken, self.numbered + 1
+        while (name := str(number)) in taken:
+            number += 1
+        self.numbered = number
+        taken.add(name)
+        return name
+
+    def release(self, name: str) -> None:
+        self.taken.discard(name)
+
+
+@record(eq=False)
+class Function:
+    """`name` is qualified ("__torch__.net.f"). `arg_names` fits `graph.inputs`; `defaults` has the
+    Python values of arguments that may be left out, `lengths` the lengths of lists for which Python
+    may give one number. A method's first argument is `self`.
+
+    The graph returns one value (NoneType for a function without result).
+    """
+
+    name: str
+    graph: Graph
+    arg_names: list[str]
+    defaults: dict[str, Any] = field(default_factory=dict)
+    doc: str = ""
+    lengths: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def schema(self) -> FunctionSchema:
+        """Names, types and defaults of the arguments, and the type of the result."""
+        pairs = zip(self.arg_names, self.graph.inputs)
+        args = (
+            Argument(name, value.type, self.defaults.get(name), name in self.defaults)
+            for name, value in pairs
+        )
+        return FunctionSchema(self.name.rpartition(".")[2], tuple(args), self.return_type)
+
+    def with_graph(self, graph: Graph) -> Function:
+        """The same function with another graph."""
+        return Function(self.name, graph, self.arg_names, self.defaults, self.doc, self.lengths)
+
+    @property
+    def return_type(self) -> Type:
+        """The type of the result."""
+        types = [value.type for value in self.graph.returns]
+        if len(types) == 1:
+            return types[0]
+        return TupleType(tuple(types)) if types else NONE
+
+    def __repr__(self) -> str:
+        return f"Function({self.name}{str(self.schema)[len(self.schema.name) :]})"

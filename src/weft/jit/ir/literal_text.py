@@ -12,7 +12,7 @@ from weft.jit.ir.reader import Cursor
 from weft.jit.ir.type_text import NAME, Classes, read_type
 
 if TYPE_CHECKING:
-    from weft.jit.ir.function import Function
+    from weft.jit.ir.graph import Function
 
 _NUMBER = re.compile(r"-?(?:inf\b|nan\b|\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')

@@ -11,7 +11,7 @@ from weft.jit.ir.record import field, record
 from weft.jit.ir.type_classes import Type
 
 if TYPE_CHECKING:
-    from weft.jit.ir.function import Function
+    from weft.jit.ir.graph import Function
 
 
 @record(frozen=True)

@@ -13,12 +13,12 @@ from weft.jit.ir.graph import Block, Graph, Node, Value
 from weft.jit.ir.literal_text import LiteralReader
 from weft.jit.ir.literals import NAMED
 from weft.jit.ir.reader import Cursor
-from weft.jit.ir.shape import Dim, ShapeInfo
 from weft.jit.ir.source import SourceRange
 from weft.jit.ir.type_text import Classes, read_type
+from weft.jit.ir.value import Dim, ShapeInfo
 
 if TYPE_CHECKING:
-    from weft.jit.ir.function import Function
+    from weft.jit.ir.graph import Function
 
 _VALUE = re.compile(r"%[\w.]+")
 _KIND = re.compile(r"\w+::\w+(?:\.\w+)?")

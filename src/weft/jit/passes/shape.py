@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 from weft.jit.ir import INT, TENSOR, Graph, ListType, Node, ShapeInfo, Value
 from weft.jit.ir.graph import Block
-from weft.jit.ir.shape import Dim
+from weft.jit.ir.value import Dim
 from weft.jit.passes.aliasing import AliasAnalysis
 from weft.jit.passes.operators import CALLS, operator_of, operator_of_kind
 from weft.jit.passes.options import DEFAULT, Options

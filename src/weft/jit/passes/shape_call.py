@@ -8,7 +8,7 @@ from types import CodeType
 from typing import Any
 
 from weft.jit.ir import INT, TENSOR, ListType, Node, ShapeInfo, Value
-from weft.jit.ir.shape import Dim
+from weft.jit.ir.value import Dim
 from weft.jit.passes.constants import constant_of
 from weft.jit.passes.identity import is_only_read
 from weft.jit.passes.operators import has_tag

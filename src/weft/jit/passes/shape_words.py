@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from weft.jit.ir.shape import Dim
+from weft.jit.ir.value import Dim
 
 Sizes = Sequence[Dim]
 

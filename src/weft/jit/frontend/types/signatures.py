@@ -20,8 +20,7 @@ from weft.jit.frontend.types.names import as_type
 from weft.jit.frontend.values import Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.fresh_stack import parse
-from weft.jit.ir.function import Function
-from weft.jit.ir.graph import Graph
+from weft.jit.ir.graph import Function, Graph
 from weft.jit.ir.record import NamedTuple
 from weft.jit.ir.source import SourceRange
 
