@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
-from math import inf, nan, pi
+from math import inf as inf
+from math import nan as nan
+from math import pi as pi
 from typing import Any
 
 from . import complexmath as _complex
@@ -32,18 +34,6 @@ from .expr import (
 from .expr import cast as _cast
 from .types import BOOL, I64, U8, DType, min_value
 from .types import dtype as _dtype
-
-__all__ = [
-    "Unsupported", "Value", "abs", "acos", "acosh", "angle", "asin", "asinh", "atan", "atan2",
-    "atanh", "call", "cast", "ceil", "conj", "copysign", "cos", "cosh", "erf", "erfc", "exp",
-    "exp2", "expm1", "floor", "floor_divide", "fma", "fmax", "fmin", "fmod", "imag", "inf",
-    "is_bool", "is_byte", "is_complex", "is_floating", "is_integral", "isfinite", "isinf",
-    "isnan", "log", "log1p", "log2", "log10", "logical_and", "logical_not", "logical_or",
-    "logical_xor", "maximum", "minimum", "nan", "normal_cdf", "pi", "pow", "real", "reciprocal",
-    "remainder", "round", "rsqrt", "sigmoid", "sign", "signbit", "sin", "sinh", "sqrt",
-    "square", "tan", "tanh", "to_bool", "trunc", "trunc_divide", "where",
-]  # fmt: skip
-
 
 # --- types ----------------------------------------------------------------------------------------
 

@@ -1,99 +1,49 @@
 """All of types in one place: the classes, the relations between them, and their text."""
 
-from weft.jit.ir.named_types import (
-    Argument,
-    Attribute,
-    ClassType,
-    EnumType,
-    EnumValue,
-    FunctionSchema,
-    InterfaceType,
-    NamedType,
-)
-from weft.jit.ir.relations import bind, has_variables, is_subtype, substitute, unify
-from weft.jit.ir.type_classes import (
-    ANY,
-    ANY_DICT,
-    ANY_LIST,
-    ANY_TUPLE,
-    BASE_TYPES,
-    BOOL,
-    COMPLEX,
-    DEVICE,
-    DTYPE,
-    FLOAT,
-    GENERATOR,
-    INT,
-    LAYOUT,
-    MEMORY_FORMAT,
-    NONE,
-    NUMBER,
-    STR,
-    TENSOR,
-    BaseType,
-    DictType,
-    FutureType,
-    ListType,
-    OptionalType,
-    TooManyParts,
-    TupleType,
-    Type,
-    TypeVar,
-    UnionType,
-    few_parts,
-    members_of,
-    non_none,
-    optional_of,
-    union_of,
-)
-from weft.jit.ir.type_text import parse_type
-
-__all__ = [
-    "ANY",
-    "ANY_DICT",
-    "ANY_LIST",
-    "ANY_TUPLE",
-    "BASE_TYPES",
-    "BOOL",
-    "COMPLEX",
-    "DEVICE",
-    "DTYPE",
-    "FLOAT",
-    "GENERATOR",
-    "INT",
-    "LAYOUT",
-    "MEMORY_FORMAT",
-    "NONE",
-    "NUMBER",
-    "STR",
-    "TENSOR",
-    "Argument",
-    "Attribute",
-    "BaseType",
-    "ClassType",
-    "DictType",
-    "EnumType",
-    "EnumValue",
-    "FunctionSchema",
-    "FutureType",
-    "InterfaceType",
-    "ListType",
-    "NamedType",
-    "OptionalType",
-    "TooManyParts",
-    "TupleType",
-    "Type",
-    "TypeVar",
-    "UnionType",
-    "bind",
-    "few_parts",
-    "has_variables",
-    "is_subtype",
-    "members_of",
-    "non_none",
-    "optional_of",
-    "parse_type",
-    "substitute",
-    "unify",
-    "union_of",
-]
+from weft.jit.ir.named_types import Argument as Argument
+from weft.jit.ir.named_types import Attribute as Attribute
+from weft.jit.ir.named_types import ClassType as ClassType
+from weft.jit.ir.named_types import EnumType as EnumType
+from weft.jit.ir.named_types import EnumValue as EnumValue
+from weft.jit.ir.named_types import FunctionSchema as FunctionSchema
+from weft.jit.ir.named_types import InterfaceType as InterfaceType
+from weft.jit.ir.named_types import NamedType as NamedType
+from weft.jit.ir.relations import bind as bind
+from weft.jit.ir.relations import has_variables as has_variables
+from weft.jit.ir.relations import is_subtype as is_subtype
+from weft.jit.ir.relations import substitute as substitute
+from weft.jit.ir.relations import unify as unify
+from weft.jit.ir.type_classes import ANY as ANY
+from weft.jit.ir.type_classes import ANY_DICT as ANY_DICT
+from weft.jit.ir.type_classes import ANY_LIST as ANY_LIST
+from weft.jit.ir.type_classes import ANY_TUPLE as ANY_TUPLE
+from weft.jit.ir.type_classes import BASE_TYPES as BASE_TYPES
+from weft.jit.ir.type_classes import BOOL as BOOL
+from weft.jit.ir.type_classes import COMPLEX as COMPLEX
+from weft.jit.ir.type_classes import DEVICE as DEVICE
+from weft.jit.ir.type_classes import DTYPE as DTYPE
+from weft.jit.ir.type_classes import FLOAT as FLOAT
+from weft.jit.ir.type_classes import GENERATOR as GENERATOR
+from weft.jit.ir.type_classes import INT as INT
+from weft.jit.ir.type_classes import LAYOUT as LAYOUT
+from weft.jit.ir.type_classes import MEMORY_FORMAT as MEMORY_FORMAT
+from weft.jit.ir.type_classes import NONE as NONE
+from weft.jit.ir.type_classes import NUMBER as NUMBER
+from weft.jit.ir.type_classes import STR as STR
+from weft.jit.ir.type_classes import TENSOR as TENSOR
+from weft.jit.ir.type_classes import BaseType as BaseType
+from weft.jit.ir.type_classes import DictType as DictType
+from weft.jit.ir.type_classes import FutureType as FutureType
+from weft.jit.ir.type_classes import ListType as ListType
+from weft.jit.ir.type_classes import OptionalType as OptionalType
+from weft.jit.ir.type_classes import TooManyParts as TooManyParts
+from weft.jit.ir.type_classes import TupleType as TupleType
+from weft.jit.ir.type_classes import Type as Type
+from weft.jit.ir.type_classes import TypeVar as TypeVar
+from weft.jit.ir.type_classes import UnionType as UnionType
+from weft.jit.ir.type_classes import few_parts as few_parts
+from weft.jit.ir.type_classes import members_of as members_of
+from weft.jit.ir.type_classes import non_none as non_none
+from weft.jit.ir.type_classes import optional_of as optional_of
+from weft.jit.ir.type_classes import union_of as union_of
+from weft.jit.ir.type_text import parse_type as parse_type
