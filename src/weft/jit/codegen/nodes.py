@@ -87,18 +87,23 @@ def _operator(low: Lowering, node: Node) -> None:
     low.site_words("call_operator", [*words, low.last_use(pack)], results, extra)
 
 
-@_handles("prim::ListConstruct")
-def _list(low: Lowering, node: Node) -> None:
-    t = ty.non_none(node.output.type)
-    assert isinstance(t, ty.ListType)
-    low.site("make_list", node, list_tag(t.elem))
+_SITES = {
+    "prim::TupleUnpack": "unpack_tuple",
+    "prim::ListUnpack": "unpack_list",
+    "prim::Print": "print",
+}
 
 
-@_handles("prim::DictConstruct")
-def _dict(low: Lowering, node: Node) -> None:
+@_handles(*_SITES)
+def _site(low: Lowering, node: Node) -> None:
+    low.site(_SITES[node.kind], node)
+
+
+@_handles("prim::ListConstruct", "prim::DictConstruct")
+def _container(low: Lowering, node: Node) -> None:
     t = ty.non_none(node.output.type)
-    assert isinstance(t, ty.DictType)
-    low.site("make_dict", node, list_tag(t.value))
+    name = "make_list" if isinstance(t, ty.ListType) else "make_dict"
+    low.site(name, node, list_tag(t.children[-1]))
 
 
 @_handles("prim::TupleConstruct")
@@ -107,21 +112,6 @@ def _tuple(low: Lowering, node: Node) -> None:
     named = isinstance(t, ty.TupleType) and t.name is not None
     extra = low.tables.type(t) + 1 if named else 0
     low.site("make_tuple", node, extra)
-
-
-@_handles("prim::TupleUnpack")
-def _tuple_unpack(low: Lowering, node: Node) -> None:
-    low.site("unpack_tuple", node)
-
-
-@_handles("prim::ListUnpack")
-def _list_unpack(low: Lowering, node: Node) -> None:
-    low.site("unpack_list", node)
-
-
-@_handles("prim::Print")
-def _print(low: Lowering, node: Node) -> None:
-    low.site("print", node)
 
 
 def _fixed(low: Lowering, node: Node, name: str, x: int = 0, scalar: bool = False) -> None:
@@ -142,6 +132,18 @@ def _fixed(low: Lowering, node: Node, name: str, x: int = 0, scalar: bool = Fals
     if made != target:
         low.move(target, made, True)
         low.registers.free(made)
+
+
+_OF_OBJECTS = {
+    "aten::wait": "wait",
+    "prim::EnumName": "enum_name",
+    "prim::EnumValue": "enum_value",
+}
+
+
+@_handles(*_OF_OBJECTS)
+def _of_object(low: Lowering, node: Node) -> None:
+    _fixed(low, node, _OF_OBJECTS[node.kind])
 
 
 @_handles("aten::len.t")
@@ -204,10 +206,10 @@ def _create(low: Lowering, node: Node) -> None:
     low.emit("create_object", low.registers.define(node.output), x=low.tables.class_(t))
 
 
-@_handles("prim::CallFunction")
+@_handles("prim::CallFunction", "prim::fork")
 def _call(low: Lowering, node: Node) -> None:
     index = low.compiler.function(node.attrs["function"])
-    low.site("call_function", node, index)
+    low.site("fork" if node.kind == "prim::fork" else "call_function", node, index)
 
 
 @_handles("prim::CallMethod")
@@ -225,27 +227,6 @@ def _call_method(low: Lowering, node: Node) -> None:
 def _call_python(low: Lowering, node: Node) -> None:
     index = low.compiler.external(node.attrs["callable"], node.output.type)
     low.site("call_external", node, index)
-
-
-@_handles("prim::fork")
-def _fork(low: Lowering, node: Node) -> None:
-    index = low.compiler.function(node.attrs["function"])
-    low.site("fork", node, index)
-
-
-@_handles("aten::wait")
-def _wait(low: Lowering, node: Node) -> None:
-    _fixed(low, node, "wait")
-
-
-@_handles("prim::EnumName")
-def _enum_name(low: Lowering, node: Node) -> None:
-    _fixed(low, node, "enum_name")
-
-
-@_handles("prim::EnumValue")
-def _enum_value(low: Lowering, node: Node) -> None:
-    _fixed(low, node, "enum_value")
 
 
 @_handles("prim::isinstance")

@@ -17,19 +17,23 @@ class Mismatch(ValueError):
     """What is wrong with a node."""
 
 
-def _rule(*kinds: str) -> Callable[[Callable[[Node], None]], Callable[[Node], None]]:
+def _rule(
+    *kinds: str, inputs: int | None = None, outputs: int | None = None, blocks: int = 0
+) -> Callable[[Callable[[Node], None]], Callable[[Node], None]]:
+    """Registers a rule, which is asked when there are as many inputs, outputs and blocks."""
+
     def register(function: Callable[[Node], None]) -> Callable[[Node], None]:
-        RULES.update(dict.fromkeys(kinds, function))
+        def checked(node: Node) -> None:
+            counted = (("inputs", inputs, node.inputs), ("outputs", outputs, node.outputs))
+            for what, wanted, got in (*counted, ("blocks", blocks, node.blocks)):
+                if wanted is not None and wanted != len(got):
+                    raise Mismatch(f"expected {wanted} {what}, got {len(got)}")
+            function(node)
+
+        RULES.update(dict.fromkeys(kinds, checked))
         return function
 
     return register
-
-
-def _counts(node: Node, inputs: int | None, outputs: int | None, blocks: int = 0) -> None:
-    counted = (("inputs", inputs, node.inputs), ("outputs", outputs, node.outputs))
-    for what, wanted, got in (*counted, ("blocks", blocks, node.blocks)):
-        if wanted is not None and wanted != len(got):
-            raise Mismatch(f"expected {wanted} {what}, got {len(got)}")
 
 
 def _attr(node: Node, name: str, *kinds: type) -> Any:
@@ -59,9 +63,8 @@ def _gives(node: Node, given: ty.Type, output: Value) -> None:
         raise Mismatch(f"expected an output that can hold {given}, got {output!r}")
 
 
-@_rule("prim::Constant")
+@_rule("prim::Constant", inputs=0, outputs=1)
 def _constant(node: Node) -> None:
-    _counts(node, 0, 1)
     value, type_ = _attr(node, "value"), node.output.type
     if not _constant_fits(value, type_):
         raise Mismatch(f"expected a value of type {type_}, got {value!r}")
@@ -81,9 +84,8 @@ def _constant_fits(value: Any, type_: ty.Type) -> bool:
         return False
 
 
-@_rule("prim::If")
+@_rule("prim::If", inputs=1, blocks=2)
 def _if(node: Node) -> None:
-    _counts(node, 1, None, 2)
     _fits(node.inputs, [ty.BOOL], "conditions")
     for index, block in enumerate(node.blocks):
         if block.params:
@@ -91,9 +93,8 @@ def _if(node: Node) -> None:
         _fits(block.returns, [v.type for v in node.outputs], f"returns of block{index}")
 
 
-@_rule("prim::Loop")
+@_rule("prim::Loop", blocks=1)
 def _loop(node: Node) -> None:
-    _counts(node, None, None, 1)
     if len(node.inputs) < 2:
         raise Mismatch(f"expected a trip count and a condition, got {len(node.inputs)} inputs")
     carried = [v.type for v in node.outputs]
@@ -104,15 +105,13 @@ def _loop(node: Node) -> None:
     _fits(node.blocks[0].returns, [ty.BOOL, *carried], "returns of block0")
 
 
-@_rule("prim::TupleConstruct")
+@_rule("prim::TupleConstruct", outputs=1)
 def _tuple_construct(node: Node) -> None:
-    _counts(node, None, 1)
     _fits(node.inputs, _need(node, node.output, ty.TupleType, "a tuple as output").elems, "inputs")
 
 
-@_rule("prim::TupleUnpack")
+@_rule("prim::TupleUnpack", inputs=1)
 def _tuple_unpack(node: Node) -> None:
-    _counts(node, 1, None)
     elems = _need(node, node.inputs[0], ty.TupleType, "a tuple").elems
     if len(elems) != len(node.outputs):
         raise Mismatch(f"expected {len(elems)} outputs, got {len(node.outputs)}")
@@ -120,9 +119,8 @@ def _tuple_unpack(node: Node) -> None:
         _gives(node, elem, output)
 
 
-@_rule("prim::TupleIndex")
+@_rule("prim::TupleIndex", inputs=1, outputs=1)
 def _tuple_index(node: Node) -> None:
-    _counts(node, 1, 1)
     elems = _need(node, node.inputs[0], ty.TupleType, "a tuple").elems
     index = _attr(node, "index", int)
     if not -len(elems) <= index < len(elems):
@@ -130,45 +128,39 @@ def _tuple_index(node: Node) -> None:
     _gives(node, elems[index], node.output)
 
 
-@_rule("prim::ListConstruct")
+@_rule("prim::ListConstruct", outputs=1)
 def _list_construct(node: Node) -> None:
-    _counts(node, None, 1)
     elem = _need(node, node.output, ty.ListType, "a list as output").elem
     _fits(node.inputs, [elem] * len(node.inputs), "inputs")
 
 
-@_rule("prim::ListUnpack")
+@_rule("prim::ListUnpack", inputs=1)
 def _list_unpack(node: Node) -> None:
-    _counts(node, 1, None)
     elem = _need(node, node.inputs[0], ty.ListType, "a list").elem
     for output in node.outputs:
         _gives(node, elem, output)
 
 
-@_rule("prim::DictConstruct")
+@_rule("prim::DictConstruct", outputs=1)
 def _dict_construct(node: Node) -> None:
-    _counts(node, None, 1)
     made = _need(node, node.output, ty.DictType, "a dict as output")
     if len(node.inputs) % 2:
         raise Mismatch(f"expected pairs of key and value, got {len(node.inputs)} inputs")
     _fits(node.inputs, [made.key, made.value] * (len(node.inputs) // 2), "inputs")
 
 
-@_rule("prim::CreateObject")
+@_rule("prim::CreateObject", inputs=0, outputs=1)
 def _create_object(node: Node) -> None:
-    _counts(node, 0, 1)
     _need(node, node.output, ty.ClassType, "an object of a class as output")
 
 
-@_rule("prim::GetAttr")
+@_rule("prim::GetAttr", inputs=1, outputs=1)
 def _get_attr(node: Node) -> None:
-    _counts(node, 1, 1)
     _gives(node, _attribute(node), node.output)
 
 
-@_rule("prim::SetAttr")
+@_rule("prim::SetAttr", inputs=2, outputs=0)
 def _set_attr(node: Node) -> None:
-    _counts(node, 2, 0)
     _fits(node.inputs[1:], [_attribute(node)], "values")
 
 
@@ -180,18 +172,16 @@ def _attribute(node: Node) -> ty.Type:
     return class_.attributes[name].type
 
 
-@_rule("prim::CallFunction", "prim::fork")
+@_rule("prim::CallFunction", "prim::fork", outputs=1)
 def _call_function(node: Node) -> None:
-    _counts(node, None, 1)
     function = _attr(node, "function")
     _fits(node.inputs, [v.type for v in function.graph.inputs], "arguments")
     given = function.return_type
     _gives(node, ty.FutureType(given) if node.kind == "prim::fork" else given, node.output)
 
 
-@_rule("prim::CallMethod")
+@_rule("prim::CallMethod", outputs=1)
 def _call_method(node: Node) -> None:
-    _counts(node, None, 1)
     name = _attr(node, "name", str)
     owner = node.inputs[0].type if node.inputs else None
     if not isinstance(owner, (ty.ClassType, ty.InterfaceType)):
@@ -205,71 +195,51 @@ def _call_method(node: Node) -> None:
     _gives(node, schema.returns, node.output)
 
 
-@_rule("prim::CallPython")
+@_rule("prim::CallPython", outputs=1)
 def _call_python(node: Node) -> None:
-    _counts(node, None, 1)
     if not callable(_attr(node, "callable")):
         raise Mismatch(f"expected a callable, got {node.attrs['callable']!r}")
 
 
-@_rule("prim::RaiseException")
+@_rule("prim::RaiseException", inputs=1, outputs=0)
 def _raise(node: Node) -> None:
-    _counts(node, 1, 0)
     _fits(node.inputs, [ty.STR], "messages")
 
 
-@_rule("prim::Print")
-def _print(node: Node) -> None:
-    _counts(node, None, 0)
-
-
-@_rule("prim::Uninitialized")
-def _uninitialized(node: Node) -> None:
-    _counts(node, 0, 1)
-
-
-@_rule("prim::unchecked_cast")
-def _unchecked_cast(node: Node) -> None:
-    _counts(node, 1, 1)
-
-
-@_rule("prim::isinstance")
+@_rule("prim::isinstance", inputs=1, outputs=1)
 def _isinstance(node: Node) -> None:
-    _counts(node, 1, 1)
     types = _attr(node, "types", list, tuple)
     if not all(isinstance(t, ty.Type) for t in types):
         raise Mismatch(f"expected types, got {types!r}")
     _gives(node, ty.BOOL, node.output)
 
 
-@_rule("aten::wait")
+@_rule("aten::wait", inputs=1, outputs=1)
 def _wait(node: Node) -> None:
-    _counts(node, 1, 1)
     _gives(node, _need(node, node.inputs[0], ty.FutureType, "a future").elem, node.output)
 
 
-@_rule("prim::EnumName", "prim::EnumValue")
+@_rule("prim::EnumName", "prim::EnumValue", inputs=1, outputs=1)
 def _enum_part(node: Node) -> None:
-    _counts(node, 1, 1)
     enum = _need(node, node.inputs[0], ty.EnumType, "a member of an enum")
     _gives(node, ty.STR if node.kind == "prim::EnumName" else enum.value_type, node.output)
 
 
-@_rule("prim::EnterGradMode", "prim::ExitGradMode", "prim::ExitAutocast")
-def _grad_mode(node: Node) -> None:
-    _counts(node, None, None)
-
-
-@_rule("prim::EnterAutocast")
+@_rule("prim::EnterAutocast", inputs=1, outputs=0)
 def _enter_autocast(node: Node) -> None:
-    _counts(node, 1, 0)
     if ty.non_none(node.inputs[0].type) not in (ty.DTYPE, ty.NONE):
         raise Mismatch(f"expected a dtype or None, got {node.inputs[0].type}")
 
 
-@_rule("weft::Fused")
+@_rule("weft::Fused", blocks=1)
 def _fused(node: Node) -> None:
-    _counts(node, None, None, 1)
     block = node.blocks[0]
     _fits(node.inputs, [v.type for v in block.params], "inputs")
     _fits(block.returns, [v.type for v in node.outputs], "returns of block0")
+
+
+# Of these nothing but the counts is known.
+_rule("prim::Print", outputs=0)(lambda node: None)
+_rule("prim::Uninitialized", inputs=0, outputs=1)(lambda node: None)
+_rule("prim::unchecked_cast", inputs=1, outputs=1)(lambda node: None)
+_rule("prim::EnterGradMode", "prim::ExitGradMode", "prim::ExitAutocast")(lambda node: None)
