@@ -53,7 +53,7 @@ EXAMPLES = (
     "fx.interpreter", "fx.node", "fx.passes.shape_prop", "fx.proxy", "fx._symbolic_trace", "fx.subgraph_rewriter",
     "nn.modules.utils", "nn.utils.fusion", "nn.utils.spectral_norm", "nn.utils.weight_norm",
     "onnx._state", "onnx.operators", "onnx.symbolic_helper",
-    "_runtime.torch_function", "overrides", "sparse._construct", "sparse._convert", "sparse._tensor",
+    "_runtime.rules", "_runtime.torch_function", "overrides", "sparse._construct", "sparse._convert", "sparse._tensor",
     "sparse._products", "sparse._reductions", "library._custom", "library._library", "library._opcheck",
     "library._overloads", "library._schema", "masked._cumulations", "masked._normalizations", "masked._reductions", "array_api", "array_api._dtypes", "array_api._info",
     "nn.utils.parametrizations", "nn.utils.parametrize", "nn.utils.prune", "_functions.factorizations",

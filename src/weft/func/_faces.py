@@ -6,11 +6,11 @@ those serve here. What follows replaces the ones that write into a graph.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from weft import _C
 from weft._C import Tensor
+from weft._runtime.rules import Rules
 from weft.func._batched import has_history, seen_by
 from weft.jit.tracing import faces as traced
 from weft.jit.tracing import indexing as _indexing  # noqa: F401  (its faces, too)
@@ -19,17 +19,8 @@ if TYPE_CHECKING:
     from weft.func._level import Level
 
 _aten = _C._aten
-FACES: dict[str, Callable[..., Any]] = dict(traced.FACES)
-
-
-def face(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Registers a face of batches."""
-
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        FACES.update(dict.fromkeys(names, function))
-        return function
-
-    return register
+FACES = Rules(traced.FACES)
+"""Of batches."""
 
 
 # Read of the first sample, whose sizes, dtype and device are those of all -----------------------
@@ -49,13 +40,13 @@ for _name in ("shape", "dtype", "device", "nbytes"):
     _read(_name, False)
 
 
-@face("length")
+@FACES("length")
 def _length(level: Level, self: Tensor) -> int:
     with seen_by(None):
         return len(self)
 
 
-@face("iter")
+@FACES("iter")
 def _iterate(level: Level, self: Tensor) -> Any:
     return iter(_aten.unbind(self, 0))
 
@@ -79,7 +70,7 @@ for _name in ("item", "tolist", "numpy", "__array__", "__dlpack__"):
 _element("__bool__", "a decision by one")
 
 
-@face("contains")
+@FACES("contains")
 def _contains(level: Level, self: Tensor, item: Any) -> bool:
     level.refuse_decision("`in` of one", [self, item])
     with level.outside():
@@ -89,7 +80,7 @@ def _contains(level: Level, self: Tensor, item: Any) -> bool:
 # Layout and history -----------------------------------------------------------------------------
 
 
-@face("T")
+@FACES("T")
 def _reversed(level: Level, self: Tensor) -> Tensor:
     return _aten.permute(self, list(range(self.dim()))[::-1])
 
@@ -98,7 +89,7 @@ FACES["mT"] = lambda level, self: _aten.transpose(self, -2, -1)
 FACES["mH"] = FACES["H"] = lambda level, self: _aten.conj(_aten.transpose(self, -2, -1))
 
 
-@face("grad")
+@FACES("grad")
 def _grad(level: Level, self: Tensor) -> Any:
     if level.samples(self) is not None:
         return None  # backward() is refused, so there is none
@@ -109,7 +100,7 @@ def _grad(level: Level, self: Tensor) -> Any:
 FACES["requires_grad"] = lambda level, self: has_history(self)
 
 
-@face("set_requires_grad")
+@FACES("set_requires_grad")
 def _set_requires_grad(level: Level, self: Tensor, flag: bool) -> None:
     if level.samples(self) is not None and flag != has_history(self):
         level.unsupported("requires_grad_(); use weft.func.grad or vjp, which take part in it")
@@ -117,13 +108,13 @@ def _set_requires_grad(level: Level, self: Tensor, flag: bool) -> None:
         self.requires_grad = flag
 
 
-@face("requires_grad_")
+@FACES("requires_grad_")
 def _requires_grad_(level: Level, self: Tensor, requires_grad: bool = True) -> Tensor:
     _set_requires_grad(level, self, requires_grad)
     return self
 
 
-@face("detach_")
+@FACES("detach_")
 def _detach_(level: Level, self: Tensor) -> Tensor:
     samples = level.samples(self)
     if samples is not None:
@@ -133,12 +124,12 @@ def _detach_(level: Level, self: Tensor) -> Tensor:
         return self.detach_()
 
 
-@face("backward")
+@FACES("backward")
 def _backward(level: Level, *args: Any, **kwargs: Any) -> Any:
     level.unsupported("backward(); use weft.func.grad or vjp inside, or backward() outside")
 
 
-@face("run_backward")
+@FACES("run_backward")
 def _run_backward(level: Level, roots: Any, gradients: Any, targets: Any, *flags: bool) -> Any:
     """autograd.grad: all samples at once where each has roots and targets of its own, for then no
     root depends on another sample's target."""
@@ -200,7 +191,7 @@ def _one_by_one(level: Level, given: Any, create: bool, unused: bool) -> Any:
 # Calls and data -----------------------------------------------------------------------------------
 
 
-@face("program", "apply")
+@FACES("program", "apply")
 def _call(level: Level, run: Any, *args: Any, **kwargs: Any) -> Any:
     """Compiled programs and custom autograd functions: sample by sample, but for those on elements
     of tensors of one shape."""
@@ -216,19 +207,19 @@ def _call(level: Level, run: Any, *args: Any, **kwargs: Any) -> Any:
     return level.one_by_one(name, lambda given: function(*given[0], **given[1]), [args, kwargs])
 
 
-@face("custom_operator")
+@FACES("custom_operator")
 def _custom_operator(level: Level, operator: Any, given: list[Any]) -> Any:
     """An operator that a program defined: by its rule for batches, or sample by sample."""
     return operator.batch(level, given)
 
 
-@face("library")
+@FACES("library")
 def _library(level: Level, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A function that decides by sizes: those of all samples are the same."""
     return function._weft_unwrapped(*args, **kwargs)
 
 
-@face("weft.manual_seed")
+@FACES("weft.manual_seed")
 def _manual_seed(level: Level, seed: Any) -> Any:
     with level.outside():
         return _C.manual_seed(seed)
@@ -258,7 +249,7 @@ def _from_tensor(name: str, data: Tensor, dtype: Any = None, **options: Any) -> 
     return made.requires_grad_() if options.get("requires_grad") else made
 
 
-@face("subscript")
+@FACES("subscript")
 def _subscript(level: Level, self: Tensor, index: Any) -> Tensor:
     """A 0-d index of the batch selects another place for each sample."""
     if not _selects(level, index):
@@ -268,7 +259,7 @@ def _subscript(level: Level, self: Tensor, index: Any) -> Tensor:
     return level.one_by_one("index", lambda given: given[0][given[1]], [self, index])
 
 
-@face("assign_subscript")
+@FACES("assign_subscript")
 def _assign(level: Level, self: Tensor, index: Any, value: Any) -> None:
     if not _selects(level, index):
         traced.FACES["assign_subscript"](level, self, index, value)
@@ -289,30 +280,30 @@ def _selects(level: Level, index: Any) -> bool:
     )
 
 
-@face("memory")
+@FACES("memory")
 def _memory(level: Level, self: Any) -> None:
     """What is made over the memory of a tensor would be of the first sample only."""
     level.refuse_decision("an object over the memory of one", self)
 
 
-@face("as_subclass")
+@FACES("as_subclass")
 def _as_subclass(level: Level, self: Tensor, type: Any) -> Tensor:
     return self
 
 
-@face("set_data", "set_grad", "retain_grad", "weft._write_out")
+@FACES("set_data", "set_grad", "retain_grad", "weft._write_out")
 def _assignment(level: Level, *args: Any, **kwargs: Any) -> Any:
     level.unsupported("an assignment to .data or .grad, retain_grad() or out=")
 
 
-@face(
+@FACES(
     "weft._storage_view", "weft._from_storage", "weft._storage_resize", "weft._set", "weft._resize"
 )
 def _storage(level: Level, *args: Any, **kwargs: Any) -> Any:
     level.unsupported("the storage of a tensor, set_() or resize_()")
 
 
-@face("view")
+@FACES("view")
 def _view(level: Level, self: Tensor, *size: Any, **kwargs: Any) -> Tensor:
     only = [*size, *kwargs.values()]
     if len(only) == 1 and isinstance(only[0], _C.dtype):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft import _C
 from weft._C import Tensor
+from weft._runtime.rules import Rules
 from weft.func._batched import seen_by
 from weft.func._operators import CannotEvaluate, Operator, run_body
 
@@ -21,26 +22,16 @@ if TYPE_CHECKING:
 
 Rule = Callable[["Level", Operator, Sequence[Any]], Any]
 _aten = _C._aten
-_BY_NAME: dict[str, Rule] = {}  # of rows whose facts do not tell
+rule = Rules()  # by the names of rows whose facts do not tell
 
 
 class Unbatchable(Exception):
     """A call that no rule covers."""
 
 
-def rule(*names: str) -> Callable[[Rule], Rule]:
-    """Registers the rule of operators of these names."""
-
-    def register(function: Rule) -> Rule:
-        _BY_NAME.update(dict.fromkeys(names, function))
-        return function
-
-    return register
-
-
 def rule_of(op: Operator) -> Rule:
     """The rule of an operator: that of its name, or that of its kind of row."""
-    found = _BY_NAME.get(op.key) or _BY_NAME.get(op.name)
+    found = rule.get(op.key) or rule.get(op.name)
     if found is not None:
         return found
     if op.kind == "compose" and op.row is not None and op.row.body and not op.in_place:

@@ -3,21 +3,13 @@ sequences of the model."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
+from weft._runtime.rules import Rules
 from weft.onnx._memory import Ref
 from weft.onnx._symbols import Symbol, Unsupported, element
 
-LISTS: dict[str, Callable[..., Any]] = {}
-
-
-def _rule(*keys: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        LISTS.update(dict.fromkeys(keys, function))
-        return function
-
-    return register
+LISTS = Rules()
 
 
 def _items(it: Any, held: Any) -> Any:
@@ -38,7 +30,7 @@ def _item(it: Any, sequence: Symbol, symbol: Any) -> Any:
     return it.value(symbol)
 
 
-@_rule("append.t")
+@LISTS("append.t")
 def _append(it: Any, held: Ref, item: Any) -> Any:
     items = _items(it, held)
     if isinstance(items, Symbol):
@@ -50,7 +42,7 @@ def _append(it: Any, held: Ref, item: Any) -> Any:
     return held
 
 
-@_rule("len.t", "len.Tensor", "len.any")
+@LISTS("len.t", "len.Tensor", "len.any")
 def _len(it: Any, held: Ref) -> Any:
     content = held.read()
     if isinstance(content, Symbol):
@@ -62,7 +54,7 @@ def _len(it: Any, held: Ref) -> Any:
     return content if isinstance(content, Unsupported) else len(content)
 
 
-@_rule("__getitem__.t", "select.t")
+@LISTS("__getitem__.t", "select.t")
 def _get(it: Any, held: Ref, index: Any) -> Any:
     items = _items(it, held)
     if isinstance(items, list) and isinstance(index, int):
@@ -72,7 +64,7 @@ def _get(it: Any, held: Ref, index: Any) -> Any:
     return _item(it, items, it.g.op("SequenceAt", as_sequence(it, items), index))
 
 
-@_rule("_set_item.t")
+@LISTS("_set_item.t")
 def _set(it: Any, held: Ref, index: Any, item: Any) -> Any:
     items = _items(it, held)
     if not isinstance(items, list) or not isinstance(index, int):
@@ -83,34 +75,34 @@ def _set(it: Any, held: Ref, index: Any, item: Any) -> Any:
     return held
 
 
-@_rule("__getitem__.Dict_str", "__getitem__.Dict_int", "__getitem__.str", "__getitem__.int")
+@LISTS("__getitem__.Dict_str", "__getitem__.Dict_int", "__getitem__.str", "__getitem__.int")
 def _get_key(it: Any, held: Ref, key: Any) -> Any:
     return _items(it, held)[key]
 
 
-@_rule("_set_item.str", "_set_item.int")
+@LISTS("_set_item.str", "_set_item.int")
 def _set_key(it: Any, held: Ref, key: Any, item: Any) -> Any:
     held.write({**_items(it, held), key: item})
     return held
 
 
-@_rule("slice.t")
+@LISTS("slice.t")
 def _slice(it: Any, held: Ref, start: Any, stop: Any, step: Any) -> Any:
     return Ref(it.memory, _items(it, held)[start:stop:step])
 
 
-@_rule("add.t")
+@LISTS("add.t")
 def _add(it: Any, held: Ref, other: Ref) -> Any:
     return Ref(it.memory, [*_items(it, held), *_items(it, other)])
 
 
-@_rule("add_.t", "extend.t")
+@LISTS("add_.t", "extend.t")
 def _extend(it: Any, held: Ref, other: Ref) -> Any:
     held.write([*_items(it, held), *_items(it, other)])
     return held
 
 
-@_rule("insert.t")
+@LISTS("insert.t")
 def _insert(it: Any, held: Ref, index: int, item: Any) -> Any:
     items = [*_items(it, held)]
     items.insert(index, item)
@@ -118,7 +110,7 @@ def _insert(it: Any, held: Ref, index: int, item: Any) -> Any:
     return None
 
 
-@_rule("pop.t")
+@LISTS("pop.t")
 def _pop(it: Any, held: Ref, index: int = -1) -> Any:
     items = [*_items(it, held)]
     taken = items.pop(index)
@@ -126,19 +118,19 @@ def _pop(it: Any, held: Ref, index: int = -1) -> Any:
     return taken
 
 
-@_rule("reverse.t")
+@LISTS("reverse.t")
 def _reverse(it: Any, held: Ref) -> Any:
     held.write(_items(it, held)[::-1])
     return None
 
 
-@_rule("copy.t", "list.t", "list")
+@LISTS("copy.t", "list.t", "list")
 def _copy(it: Any, held: Ref) -> Any:
     items = _items(it, held)
     return Ref(it.memory, items if isinstance(items, Symbol) else [*items])
 
 
-@_rule("mul.left_t")
+@LISTS("mul.left_t")
 def _times(it: Any, held: Ref, count: int) -> Any:
     return Ref(it.memory, _items(it, held) * count)
 

@@ -18,12 +18,13 @@ from typing import Any
 
 from weft._C import Tensor
 from weft._runtime.public import weft
+from weft._runtime.rules import Rules
 from weft.func._operators import Body, CannotEvaluate, Operator, operator_of_key
 from weft.jit import operator_facts
 from weft.onnx._state import CUSTOM
 from weft.onnx._symbols import Handler, Symbol, Unsupported
 
-TABLE: dict[str, Handler] = {}
+TABLE = Rules()
 _LARGEST = 1 << 16  # elements of a constant that is computed here rather than by the model
 
 
@@ -36,15 +37,7 @@ class NoMapping(Exception):
 
 def mapping(*keys: str) -> Callable[[Handler], Handler]:
     """Registers a function as the mapping of operators."""
-
-    def register(function: Handler) -> Handler:
-        for key in keys:
-            if key in TABLE:
-                raise ValueError(f"mapping: expected one mapping of {key}, got two")
-            TABLE[key] = function
-        return function
-
-    return register
+    return TABLE(*keys)
 
 
 def handler(key: str, opset: int) -> Handler | None:

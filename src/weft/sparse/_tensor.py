@@ -9,30 +9,20 @@ their gradient has the pattern by itself. The class answers for every operator b
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypeGuard, TypeVar, cast
+from typing import Any, TypeGuard, cast
 
 from weft import _C
 from weft._C import Tensor
+from weft._runtime.rules import Rules
 from weft._runtime.torch_function import DisableTorchFunctionSubclass
 from weft._tensor.repr import contents, followed, is_default_dtype
 from weft.autograd.grad_mode import is_grad_enabled
 from weft.sparse._pattern import Compressed, Coo, Pattern
 
 Rule = Callable[..., Any]
-AnyRule = TypeVar("AnyRule", bound=Rule)
 
 #: by the name of an operator, method or attribute; "set_grad" assigns the attribute "grad"
-RULES: dict[str, Rule] = {}
-
-
-def rule(*names: str) -> Callable[[AnyRule], AnyRule]:
-    """Declares a function as the meaning of operators for arguments some of which are sparse."""
-
-    def declare(function: AnyRule) -> AnyRule:
-        RULES.update(dict.fromkeys(names, function))
-        return function
-
-    return declare
+RULES = rule = Rules()
 
 
 def _name_of(function: Any) -> str:

@@ -8,23 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from weft import _C
 from weft._C import Size, Tensor
+from weft._runtime.rules import Rules
 from weft.distributed.tensor._layout import of_gradient
 from weft.func import _faces as batched
 
 if TYPE_CHECKING:
     from weft.distributed.tensor._level import Level
 
-FACES: dict[str, Callable[..., Any]] = dict(batched.FACES)
-
-
-def face(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Registers a face."""
-
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        FACES.update(dict.fromkeys(names, function))
-        return function
-
-    return register
+FACES = Rules(batched.FACES)
 
 
 # Sizes are those of the whole tensor; a plain one beside it has its own.
@@ -94,7 +85,7 @@ for _name in ("apply", "program", "custom_operator", "memory"):
 # Gradients ----------------------------------------------------------------------------------------
 
 
-@face("grad")
+@FACES("grad")
 def _grad(level: Level, self: Tensor) -> Any:
     found = _read(level, self, "grad")
     if found is None or isinstance(found, level.kind) or not isinstance(self, level.kind):
@@ -106,7 +97,7 @@ def _grad(level: Level, self: Tensor) -> Any:
         return made
 
 
-@face("set_grad")
+@FACES("set_grad")
 def _set_grad(level: Level, self: Tensor, value: Any) -> None:
     if isinstance(value, level.kind) and isinstance(self, level.kind):
         value = level.redistributed(value, of_gradient(level.layout(self).placements))
@@ -114,7 +105,7 @@ def _set_grad(level: Level, self: Tensor, value: Any) -> None:
         self.grad = value
 
 
-@face("set_data")
+@FACES("set_data")
 def _set_data(level: Level, self: Any, value: Any) -> None:
     if isinstance(value, level.kind) is not isinstance(self, level.kind):
         raise TypeError(f"data: expected another {type(self).__name__}, got {type(value).__name__}")
@@ -124,12 +115,12 @@ def _set_data(level: Level, self: Any, value: Any) -> None:
         self.__dict__["_layout"] = level.layout(value)
 
 
-@face("retain_grad")
+@FACES("retain_grad")
 def _retain_grad(level: Level, self: Tensor) -> None:
     _read(level, self, "retain_grad")
 
 
-@face("run_backward")
+@FACES("run_backward")
 def _run_backward(level: Level, roots: Any, gradients: Any, targets: Any, *flags: bool) -> Any:
     """autograd.grad and autograd.backward. What is left to reduce is reduced first."""
     settled = [level.settled(each) if isinstance(each, level.kind) else each for each in roots]

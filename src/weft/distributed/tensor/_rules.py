@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft import _C
 from weft._C import Tensor
+from weft._runtime.rules import Rules
 from weft.distributed.tensor._layout import Layout, of_gradient, span
 from weft.distributed.tensor._plans import (
     Plan,
@@ -26,17 +27,12 @@ if TYPE_CHECKING:
 
 Rule = Callable[["Level", Operator, Sequence[Any]], Any]
 _aten = _C._aten
-_BY_NAME: dict[str, Rule] = {}
+_BY_NAME = Rules()
 
 
 def rule(names: str) -> Callable[[Rule], Rule]:
     """Registers the rule of operators of these names."""
-
-    def register(function: Rule) -> Rule:
-        _BY_NAME.update(dict.fromkeys(names.split(), function))
-        return function
-
-    return register
+    return _BY_NAME(*names.split())
 
 
 def apply(level: Level, op: Operator, given: Sequence[Any]) -> Any:

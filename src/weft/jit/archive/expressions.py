@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from weft._runtime.rules import Rules
 from weft.jit.archive import calls, known
 from weft.jit.archive.collect import is_hook, method_name
 from weft.jit.archive.foreign import KEYS, is_custom
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from weft.jit.archive.printer import FunctionPrinter
 
 Writer = Callable[["FunctionPrinter", Node, Sequence[str]], str]
-_WRITERS: dict[str, Writer] = {}
+_WRITERS = Rules()
 
 
 def expression(printer: FunctionPrinter, node: Node) -> str:
@@ -25,14 +26,6 @@ def expression(printer: FunctionPrinter, node: Node) -> str:
     texts = [printer.use(value) for value in node.inputs]
     writer = _WRITERS.get(node.kind)
     return writer(printer, node, texts) if writer else _operator(printer, node, texts)
-
-
-def _writes(*kinds: str) -> Callable[[Writer], Writer]:
-    def register(writer: Writer) -> Writer:
-        _WRITERS.update(dict.fromkeys(kinds, writer))
-        return writer
-
-    return register
 
 
 def _operator(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
@@ -51,18 +44,18 @@ def _number(printer: FunctionPrinter, node: Node, index: int, text: str) -> str:
     return text
 
 
-@_writes("prim::Print")
+@_WRITERS("prim::Print")
 def _print(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
     return f"print({', '.join(texts)})"
 
 
-@_writes("aten::pow.int_to_int")  # torch.pow of ints gives a float
+@_WRITERS("aten::pow.int_to_int")  # torch.pow of ints gives a float
 def _power(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
     printer.program.need(node)
     return f"({texts[0]}) ** {texts[1]}"
 
 
-@_writes("prim::ListConstruct")
+@_WRITERS("prim::ListConstruct")
 def _list(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
     type_, text = node.output.type, f"[{', '.join(texts)}]"
     assert isinstance(type_, ty.ListType)
@@ -70,7 +63,7 @@ def _list(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
     return text if exact else f"annotate({printer.type(type_)}, {text})"
 
 
-@_writes("prim::DictConstruct")
+@_WRITERS("prim::DictConstruct")
 def _dict(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
     type_ = node.output.type
     assert isinstance(type_, ty.DictType)
@@ -81,7 +74,7 @@ def _dict(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
     return text if exact else f"annotate({printer.type(type_)}, {text})"
 
 
-@_writes("prim::TupleConstruct")
+@_WRITERS("prim::TupleConstruct")
 def _tuple(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
     type_, listed = node.output.type, ", ".join(texts)
     if isinstance(type_, ty.TupleType) and type_.name is not None:
@@ -89,44 +82,44 @@ def _tuple(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
     return f"({listed}{',' if len(texts) == 1 else ''})"
 
 
-@_writes("prim::TupleUnpack", "prim::ListUnpack")
+@_WRITERS("prim::TupleUnpack", "prim::ListUnpack")
 def _unpack(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
     return texts[0]
 
 
-@_writes("prim::TupleIndex")
+@_WRITERS("prim::TupleIndex")
 def _tuple_index(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
     return f"({texts[0]})[{node.attrs['index']}]"
 
 
-@_writes("prim::GetAttr")
+@_WRITERS("prim::GetAttr")
 def _attribute(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
     name = node.attrs["name"]
     return f"{texts[0]}.{name}" if name.isidentifier() else f'getattr({texts[0]}, "{name}")'
 
 
-@_writes("prim::EnumName")
+@_WRITERS("prim::EnumName")
 def _enum_name(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
     return f"({texts[0]}).name"
 
 
-@_writes("prim::EnumValue")
+@_WRITERS("prim::EnumValue")
 def _enum_value(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
     return f"({texts[0]}).value"
 
 
-@_writes("prim::tolist")
+@_WRITERS("prim::tolist")
 def _tolist(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
     return f"annotate({printer.type(node.output.type)}, ({texts[0]}).tolist())"
 
 
-@_writes("prim::CreateObject")
+@_WRITERS("prim::CreateObject")
 def _new(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
     name = printer.type(node.output.type)
     return f"{name}.__new__({name})"
 
 
-@_writes("prim::CallMethod")
+@_WRITERS("prim::CallMethod")
 def _method(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
     owner, name = node.inputs[0].type, node.attrs["name"]
     if is_hook(owner, name):
@@ -134,7 +127,7 @@ def _method(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
     return f"({texts[0]}).{method_name(owner, name)}({_listed(texts[1:])})"
 
 
-@_writes("prim::CallPython")
+@_WRITERS("prim::CallPython")
 def _custom(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
     if not is_custom(node):
         return _operator(printer, node, texts)  # which refuses it
@@ -143,7 +136,7 @@ def _custom(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
     return f"{callee}({calls.in_places(node, operator.program_schema.args, texts)})"
 
 
-@_writes("prim::CallFunction")
+@_WRITERS("prim::CallFunction")
 def _function(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
     return call_of(printer, node.attrs["function"], node, texts)
 
@@ -153,7 +146,7 @@ def _listed(texts: Sequence[str]) -> str:
     return "".join(f"{text}, " for text in texts)
 
 
-@_writes("prim::fork")
+@_WRITERS("prim::fork")
 def _fork(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
     return f"fork({printer.closure(node, texts)})"
 
@@ -170,7 +163,7 @@ def call_of(printer: FunctionPrinter, function: Function, node: Node, texts: Seq
     return f"{printer.program.names.of(function)}({_listed(texts)})"
 
 
-@_writes("prim::unchecked_cast")
+@_WRITERS("prim::unchecked_cast")
 def _cast(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
     return cast(printer, node.output.type, texts[0])
 
@@ -181,7 +174,7 @@ def cast(printer: FunctionPrinter, type: ty.Type, text: str) -> str:
     return f"{word}({printer.type(type)}, {text})"
 
 
-@_writes("prim::isinstance")
+@_WRITERS("prim::isinstance")
 def _isinstance(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
     types = node.attrs["types"]
     names = list(dict.fromkeys(map(printer.type, types)))
@@ -192,7 +185,7 @@ def _isinstance(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> s
     return f"isinstance({texts[0]}, {listed})"
 
 
-@_writes("prim::RaiseException")
+@_WRITERS("prim::RaiseException")
 def _raise(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
     name = node.attrs.get("exception", "RuntimeError")
     qualified = name if "." in name else f"builtins.{name}"

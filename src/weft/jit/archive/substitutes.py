@@ -3,11 +3,9 @@ which the frontend compiles and the archive has among its code."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from weft import _C
 from weft._C import Tensor
+from weft._runtime.rules import Rules
 from weft.amp import get_autocast_dtype
 from weft.amp.autocast_mode import is_autocast_cpu_enabled
 from weft.jit.frontend.language.functions import compile_function
@@ -15,7 +13,7 @@ from weft.jit.ir import Function
 from weft.nn._operators import recurrent as rnn
 from weft.nn.functional import scaled_dot_product_attention
 
-_FUNCTIONS: dict[str, Callable[..., Any]] = {}
+_FUNCTIONS = Rules()
 
 
 def substitute_of(kind: str) -> Function | None:
@@ -24,18 +22,10 @@ def substitute_of(kind: str) -> Function | None:
     return None if function is None else compile_function(function).function
 
 
-def _stands_for(*kinds: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        _FUNCTIONS.update(dict.fromkeys(kinds, function))
-        return function
-
-    return register
-
-
 # Numbers ------------------------------------------------------------------------------------------
 
 
-@_stands_for("aten::pow.int_to_int")
+@_FUNCTIONS("aten::pow.int_to_int")
 def int_power(base: int, exponent: int) -> int:
     if exponent < 0:
         raise ValueError("pow: expected an exponent of at least 0, got one below")
@@ -45,34 +35,34 @@ def int_power(base: int, exponent: int) -> int:
     return result
 
 
-@_stands_for("aten::bitwise_not.int")
+@_FUNCTIONS("aten::bitwise_not.int")
 def bitwise_not(a: int) -> int:
     return -a - 1
 
 
-@_stands_for("aten::trunc.float")
+@_FUNCTIONS("aten::trunc.float")
 def trunc(a: float) -> int:
     return int(a)
 
 
-@_stands_for("aten::log2.float")
+@_FUNCTIONS("aten::log2.float")
 def log2(a: float) -> float:
     return float(_C.log2(_C.tensor(a, dtype=_C.float64)))
 
 
-@_stands_for("aten::hypot.float")
+@_FUNCTIONS("aten::hypot.float")
 def hypot(a: float, b: float) -> float:
     first, second = _C.tensor(a, dtype=_C.float64), _C.tensor(b, dtype=_C.float64)
     return float(_C.hypot(first, second))
 
 
-@_stands_for("aten::isclose.float")
+@_FUNCTIONS("aten::isclose.float")
 def isclose(a: float, b: float, rel_tol: float, abs_tol: float) -> bool:
     near = abs(a - b) <= max(rel_tol * max(abs(a), abs(b)), abs_tol)
     return a == b or (near and abs(a) != float("inf") and abs(b) != float("inf"))
 
 
-@_stands_for("aten::lcm.int")
+@_FUNCTIONS("aten::lcm.int")
 def lcm(a: int, b: int) -> int:
     return 0 if a == 0 or b == 0 else abs(a // _gcd(a, b) * b)
 
@@ -83,7 +73,7 @@ def _gcd(a: int, b: int) -> int:
     return a
 
 
-@_stands_for("aten::isqrt.int")
+@_FUNCTIONS("aten::isqrt.int")
 def isqrt(a: int) -> int:
     if a < 0:
         raise ValueError("isqrt() argument must be nonnegative")
@@ -95,12 +85,12 @@ def isqrt(a: int) -> int:
     return root
 
 
-@_stands_for("prim::real.complex")
+@_FUNCTIONS("prim::real.complex")
 def real(a: complex) -> float:
     return float(_C.view_as_real(_C.tensor(a, dtype=_C.complex128))[0])
 
 
-@_stands_for("prim::imag.complex")
+@_FUNCTIONS("prim::imag.complex")
 def imag(a: complex) -> float:
     return float(_C.view_as_real(_C.tensor(a, dtype=_C.complex128))[1])
 
@@ -108,7 +98,7 @@ def imag(a: complex) -> float:
 # Layers -------------------------------------------------------------------------------------------
 
 
-@_stands_for("aten::_lstm_cell")
+@_FUNCTIONS("aten::_lstm_cell")
 def lstm_cell(
     entry: Tensor, forget: Tensor, cell: Tensor, output: Tensor, memory: Tensor
 ) -> tuple[Tensor, Tensor]:
@@ -116,14 +106,14 @@ def lstm_cell(
     return output.sigmoid() * after.tanh(), after
 
 
-@_stands_for("aten::_attention")
+@_FUNCTIONS("aten::_attention")
 def attention(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_causal: bool, scale: float
 ) -> Tensor:
     return scaled_dot_product_attention(query, key, value, mask, 0.0, is_causal, scale)
 
 
-@_stands_for("aten::_recurrent_layer")
+@_FUNCTIONS("aten::_recurrent_layer")
 def recurrent_layer(
     input: Tensor, batch_sizes: Tensor | None, hidden: Tensor, memory: Tensor | None,
     weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor | None, bias_hh: Tensor | None,
@@ -188,7 +178,7 @@ def recurrent_layer(
 # Strings ------------------------------------------------------------------------------------------
 
 
-@_stands_for("aten::repr.str")
+@_FUNCTIONS("aten::repr.str")
 def quoted(text: str) -> str:
     mark = '"' if text.find("'") >= 0 and text.find('"') < 0 else "'"
     text = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\t", "\\t")
@@ -196,22 +186,22 @@ def quoted(text: str) -> str:
     return mark + (text if mark == '"' else text.replace("'", "\\'")) + mark
 
 
-@_stands_for("aten::mul.str")
+@_FUNCTIONS("aten::mul.str")
 def repeated(text: str, count: int) -> str:
     return "".join([text for _ in range(count)])
 
 
-@_stands_for("aten::__contains__.str_in")
+@_FUNCTIONS("aten::__contains__.str_in")
 def contains(text: str, part: str) -> bool:
     return text.find(part) >= 0
 
 
-@_stands_for("aten::removeprefix")
+@_FUNCTIONS("aten::removeprefix")
 def removeprefix(text: str, part: str) -> str:
     return text[len(part) :] if text.startswith(part) else text
 
 
-@_stands_for("aten::removesuffix")
+@_FUNCTIONS("aten::removesuffix")
 def removesuffix(text: str, part: str) -> str:
     ends = len(part) > 0 and text.endswith(part)
     return text[: len(text) - len(part)] if ends else text
@@ -220,7 +210,7 @@ def removesuffix(text: str, part: str) -> str:
 # Dtypes and tensors -------------------------------------------------------------------------------
 
 
-@_stands_for("aten::is_floating_point.dtype")
+@_FUNCTIONS("aten::is_floating_point.dtype")
 def is_floating_point(dtype: _C.dtype) -> bool:
     return (
         dtype == _C.float32 or dtype == _C.float64
@@ -228,22 +218,22 @@ def is_floating_point(dtype: _C.dtype) -> bool:
     )  # fmt: skip
 
 
-@_stands_for("aten::is_complex.dtype")
+@_FUNCTIONS("aten::is_complex.dtype")
 def is_complex(dtype: _C.dtype) -> bool:
     return dtype == _C.complex64 or dtype == _C.complex128
 
 
-@_stands_for("aten::get_default_dtype")
+@_FUNCTIONS("aten::get_default_dtype")
 def default_dtype() -> _C.dtype:
     return _C.zeros([0]).dtype
 
 
-@_stands_for("prim::autocast_now")
+@_FUNCTIONS("prim::autocast_now")
 def autocast_now() -> _C.dtype | None:
     return get_autocast_dtype("cpu") if is_autocast_cpu_enabled() else None
 
 
-@_stands_for("aten::_resample")
+@_FUNCTIONS("aten::_resample")
 def resample(input: Tensor, dim: int, index: Tensor, weight: Tensor) -> Tensor:
     """Sums of entries along a dimension, of those that a row of `index` names."""
     shape = [1 for _ in range(input.dim())]

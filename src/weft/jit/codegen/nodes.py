@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from weft._runtime.rules import Rules
 from weft.jit import schemas
 from weft.jit.codegen.registers import is_scalar_register
 from weft.jit.codegen.scalars import is_scalar_type, literal, scalar_instruction
@@ -16,15 +17,7 @@ if TYPE_CHECKING:
     from weft.jit.codegen.lower import Lowering
 
 Handler = Callable[["Lowering", Node], None]
-_HANDLERS: dict[str, Handler] = {}
-
-
-def _handles(*kinds: str) -> Callable[[Handler], Handler]:
-    def add(handler: Handler) -> Handler:
-        _HANDLERS.update(dict.fromkeys(kinds, handler))
-        return handler
-
-    return add
+_HANDLERS = Rules()
 
 
 def lower(low: Lowering, node: Node) -> None:
@@ -94,19 +87,19 @@ _SITES = {
 }
 
 
-@_handles(*_SITES)
+@_HANDLERS(*_SITES)
 def _site(low: Lowering, node: Node) -> None:
     low.site(_SITES[node.kind], node)
 
 
-@_handles("prim::ListConstruct", "prim::DictConstruct")
+@_HANDLERS("prim::ListConstruct", "prim::DictConstruct")
 def _container(low: Lowering, node: Node) -> None:
     t = ty.non_none(node.output.type)
     name = "make_list" if isinstance(t, ty.ListType) else "make_dict"
     low.site(name, node, list_tag(t.children[-1]))
 
 
-@_handles("prim::TupleConstruct")
+@_HANDLERS("prim::TupleConstruct")
 def _tuple(low: Lowering, node: Node) -> None:
     t = node.output.type
     named = isinstance(t, ty.TupleType) and t.name is not None
@@ -141,17 +134,17 @@ _OF_OBJECTS = {
 }
 
 
-@_handles(*_OF_OBJECTS)
+@_HANDLERS(*_OF_OBJECTS)
 def _of_object(low: Lowering, node: Node) -> None:
     _fixed(low, node, _OF_OBJECTS[node.kind])
 
 
-@_handles("aten::len.t")
+@_HANDLERS("aten::len.t")
 def _list_length(low: Lowering, node: Node) -> None:
     _fixed(low, node, "list_length", scalar=True)
 
 
-@_handles("aten::__getitem__.t")
+@_HANDLERS("aten::__getitem__.t")
 def _list_item(low: Lowering, node: Node) -> None:
     items, index = node.inputs
     if items.is_constant or is_scalar_register(low.registers.of[items]):
@@ -167,19 +160,19 @@ def _list_item(low: Lowering, node: Node) -> None:
         low.emit("release", register)
 
 
-@_handles("prim::TupleIndex")
+@_HANDLERS("prim::TupleIndex")
 def _tuple_index(low: Lowering, node: Node) -> None:
     _fixed(low, node, "get_item", node.attrs["index"])
 
 
-@_handles("prim::GetAttr")
+@_HANDLERS("prim::GetAttr")
 def _get_attribute(low: Lowering, node: Node) -> None:
     scalar = is_scalar_type(node.output.type)
     name = "get_scalar" if scalar else "get_attribute"
     _fixed(low, node, name, _slot(node.inputs[0], node.attrs["name"]), scalar)
 
 
-@_handles("prim::SetAttr")
+@_HANDLERS("prim::SetAttr")
 def _set_attribute(low: Lowering, node: Node) -> None:
     target, value = node.inputs
     slot = _slot(target, node.attrs["name"])
@@ -199,20 +192,20 @@ def _slot(target: Value, name: str) -> int:
     return list(t.attributes).index(name)
 
 
-@_handles("prim::CreateObject")
+@_HANDLERS("prim::CreateObject")
 def _create(low: Lowering, node: Node) -> None:
     t = node.output.type
     assert isinstance(t, ty.ClassType)
     low.emit("create_object", low.registers.define(node.output), x=low.tables.class_(t))
 
 
-@_handles("prim::CallFunction", "prim::fork")
+@_HANDLERS("prim::CallFunction", "prim::fork")
 def _call(low: Lowering, node: Node) -> None:
     index = low.compiler.function(node.attrs["function"])
     low.site("fork" if node.kind == "prim::fork" else "call_function", node, index)
 
 
-@_handles("prim::CallMethod")
+@_HANDLERS("prim::CallMethod")
 def _call_method(low: Lowering, node: Node) -> None:
     t, name = node.inputs[0].type, node.attrs["name"]
     if isinstance(t, ty.ClassType):
@@ -223,20 +216,20 @@ def _call_method(low: Lowering, node: Node) -> None:
         low.site("call_method", node, low.tables.string(name))
 
 
-@_handles("prim::CallPython")
+@_HANDLERS("prim::CallPython")
 def _call_python(low: Lowering, node: Node) -> None:
     index = low.compiler.external(node.attrs["callable"], node.output.type)
     low.site("call_external", node, index)
 
 
-@_handles("prim::isinstance")
+@_HANDLERS("prim::isinstance")
 def _is_instance(low: Lowering, node: Node) -> None:
     types = node.attrs["types"]
     t = ty.union_of(types if isinstance(types, (list, tuple)) else [types])
     _fixed(low, node, "is_instance", low.tables.type(t), True)
 
 
-@_handles("prim::unchecked_cast")
+@_HANDLERS("prim::unchecked_cast")
 def _cast(low: Lowering, node: Node) -> None:
     (value,) = node.inputs
     if "checked" in node.attrs:
@@ -282,12 +275,12 @@ def _check(low: Lowering, node: Node) -> None:
         low.drop(source)
 
 
-@_handles("prim::Uninitialized")
+@_HANDLERS("prim::Uninitialized")
 def _uninitialized(low: Lowering, node: Node) -> None:
     low.registers.define(node.output)
 
 
-@_handles("prim::RaiseException")
+@_HANDLERS("prim::RaiseException")
 def _raise(low: Lowering, node: Node) -> None:
     register, _ = low.object_source(node.inputs[0])
     name = low.tables.string(node.attrs.get("exception", "RuntimeError"))
@@ -297,12 +290,12 @@ def _raise(low: Lowering, node: Node) -> None:
         low.registers.free(register)
 
 
-@_handles("prim::EnterGradMode")
+@_HANDLERS("prim::EnterGradMode")
 def _enter_grad_mode(low: Lowering, node: Node) -> None:
     low.emit("enter_grad_mode", x=int(node.attrs["mode"]))
 
 
-@_handles("prim::EnterAutocast")
+@_HANDLERS("prim::EnterAutocast")
 def _enter_autocast(low: Lowering, node: Node) -> None:
     register, copied = low.object_source(node.inputs[0])
     low.emit("enter_autocast", b=register)
@@ -313,7 +306,7 @@ def _enter_autocast(low: Lowering, node: Node) -> None:
     low.forget(low.live.last_uses[node])
 
 
-@_handles("prim::ExitGradMode", "prim::ExitAutocast")
+@_HANDLERS("prim::ExitGradMode", "prim::ExitAutocast")
 def _exit_mode(low: Lowering, node: Node) -> None:
     low.emit("exit_mode")
 

@@ -8,24 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from weft._runtime.rules import Rules
+
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-class Rules(dict[Any, Callable[..., Any]]):
-    """Rules by what they compile."""
-
-    def __call__(self, *kinds: Any) -> Callable[[F], F]:
-        """Registers a rule; ValueError if another one compiles that already."""
-
-        def register(rule: F) -> F:
-            for kind in kinds:
-                if kind in self:
-                    known = self[kind].__qualname__
-                    raise ValueError(f"rule: expected one for {kind}, got {known} and {rule}")
-                self[kind] = rule
-            return rule
-
-        return register
 
 
 expression = Rules()

@@ -9,7 +9,7 @@ from weft._C import Tensor
 from weft.jit.ir import types as ty
 from weft.jit.tracing import structures
 from weft.jit.tracing.arguments import argument, convert
-from weft.jit.tracing.faces import face
+from weft.jit.tracing.faces import FACES
 from weft.jit.tracing.numbers import TracedFloat, TracedInt, plain
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ Tensor = Tensor
 _INPUTS = (Tensor, TracedInt, TracedFloat)
 
 
-@face("program")
+@FACES("program")
 def _program(rec: Recorder, run: Any, *args: Any, **kwargs: Any) -> Any:
     """A compiled function or method stays a call: what it decides, it decides in every call."""
     if run._source is None:
@@ -38,7 +38,7 @@ def _program(rec: Recorder, run: Any, *args: Any, **kwargs: Any) -> Any:
     return structures.bind(rec, node.output, result)
 
 
-@face("run_backward")
+@FACES("run_backward")
 def _run_backward(
     rec: Recorder, roots: Any, gradients: Any, targets: Any, retain: bool, create: bool,
     accumulate: bool, unused: bool,
@@ -60,7 +60,7 @@ def _run_backward(
     return rec.builtin("autograd::backward" if accumulate else "aten::grad", values, result)
 
 
-@face("apply")
+@FACES("apply")
 def _apply(rec: Recorder, function: Any, *args: Any) -> Any:
     """A weft.autograd.Function: the program calls Python for it, with the tensors and numbers of
     the trace."""
@@ -85,7 +85,7 @@ def _apply(rec: Recorder, function: Any, *args: Any) -> Any:
     return structures.bind(rec, node.output, result)
 
 
-@face("custom_operator")
+@FACES("custom_operator")
 def _custom_operator(rec: Recorder, operator: Any, given: list[Any]) -> Any:
     """An operator that a program defined stays a call of it."""
     schema = operator.program_schema
@@ -102,7 +102,7 @@ def _value(rec: Recorder, item: Any) -> Any:
     return rec.tensor(item) if isinstance(item, Tensor) else rec.number(item)
 
 
-@face("weft.manual_seed")
+@FACES("weft.manual_seed")
 def _manual_seed(rec: Recorder, seed: Any) -> None:
     value = convert(rec, ty.INT, seed)
     with rec.paused():

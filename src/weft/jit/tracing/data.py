@@ -8,7 +8,7 @@ from weft import _C
 from weft.jit.ir import types as ty
 from weft.jit.tracing import structures
 from weft.jit.tracing.arguments import convert
-from weft.jit.tracing.faces import FACES, face, unsupported
+from weft.jit.tracing.faces import FACES, unsupported
 from weft.jit.tracing.numbers import TracedFloat, TracedInt, plain
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ for _name in ("from_numpy", "frombuffer", "from_dlpack"):
     _outside(_name)
 
 
-@face("weft._write_out")
+@FACES("weft._write_out")
 def write_out(
     rec: Recorder, module: Any, function: str, result: Tensor, out: Tensor, casts: bool
 ) -> Tensor:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from weft import _C
 from weft._C import Size
+from weft._runtime.rules import Rules
 from weft.jit.ir import types as ty
 from weft.jit.tracing.arguments import convert
 from weft.jit.tracing.source_locations import is_library
@@ -21,18 +22,9 @@ if TYPE_CHECKING:
     from weft.jit.tracing.recorder import Recorder
 
 Tensor = _C.Tensor
-FACES: dict[str, Callable[..., Any]] = {}
+FACES = Rules()
+"""By the names that the extension uses."""
 _aten = _C._aten
-
-
-def face(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Registers a face under the names that the extension uses."""
-
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        FACES.update(dict.fromkeys(names, function))
-        return function
-
-    return register
 
 
 def original(rec: Recorder, name: str, *args: Any, **kwargs: Any) -> Any:
@@ -107,7 +99,7 @@ for _name in ("lt", "le", "eq", "ne", "gt", "ge"):
     _binary(_name, getattr(_aten, _name))
 
 
-@face("matrix_multiply")
+@FACES("matrix_multiply")
 def _matrix_multiply(rec: Recorder, a: Any, b: Any) -> Any:
     if not isinstance(a, Tensor) or not isinstance(b, Tensor):
         return NotImplemented
@@ -157,7 +149,7 @@ def _leak(name: str, method: str, what: str) -> None:
     FACES[name] = call
 
 
-@face("__bool__")
+@FACES("__bool__")
 def _bool(rec: Recorder, self: Tensor) -> bool:
     """A line of the user's is warned of; where weft decides, the program checks that it still
     would."""
@@ -183,7 +175,7 @@ _leak("length", "__len__", "len")
 _leak("contains", "__contains__", "bool")
 
 
-@face("iter")
+@FACES("iter")
 def _iterate(rec: Recorder, self: Tensor) -> Any:
     if self.dim() == 0:
         return original(rec, "__iter__", self)
@@ -195,7 +187,7 @@ def _iterate(rec: Recorder, self: Tensor) -> Any:
 # Sizes and the like -----------------------------------------------------------------------------
 
 
-@face("shape", "size")
+@FACES("shape", "size")
 def _shape(rec: Recorder, self: Tensor, dim: Any = None) -> Any:
     if dim is not None:
         dim = int(dim)
@@ -204,7 +196,7 @@ def _shape(rec: Recorder, self: Tensor, dim: Any = None) -> Any:
     return Size([rec.size("aten::size.int", self, n, i) for i, n in enumerate(sizes)])
 
 
-@face("stride")
+@FACES("stride")
 def _stride(rec: Recorder, self: Tensor, dim: Any = None) -> Any:
     found = original(rec, "stride", self, dim)
     if dim is not None:
@@ -224,17 +216,17 @@ _count("storage_offset", "aten::storage_offset", original)
 _count("nbytes", "prim::nbytes", attribute)
 
 
-@face("dtype")
+@FACES("dtype")
 def _dtype(rec: Recorder, self: Tensor) -> Any:
     return attribute(rec, "dtype", self)
 
 
-@face("requires_grad")
+@FACES("requires_grad")
 def _takes_part(rec: Recorder, self: Tensor) -> bool:
     return attribute(rec, "requires_grad", self)
 
 
-@face("device")
+@FACES("device")
 def _device(rec: Recorder, self: Tensor) -> Any:
     found = attribute(rec, "device", self)
     if rec.follows(self):
@@ -264,28 +256,28 @@ FACES["real"] = lambda rec, self: _aten.real(self) if self.is_complex() else sel
 FACES["imag"] = lambda rec, self: _aten.imag(self)
 
 
-@face("requires_grad_")
+@FACES("requires_grad_")
 def _requires_grad_(rec: Recorder, self: Tensor, requires_grad: bool = True) -> Tensor:
     original(rec, "requires_grad_", self, requires_grad)
     rec.requires_grad(self, requires_grad)
     return self
 
 
-@face("set_requires_grad")
+@FACES("set_requires_grad")
 def _set_requires_grad(rec: Recorder, self: Tensor, flag: bool) -> None:
     with rec.paused():
         self.requires_grad = flag
     rec.requires_grad(self, flag)
 
 
-@face("set_data")
+@FACES("set_data")
 def _set_data(rec: Recorder, self: Tensor, value: Tensor) -> None:
     with rec.paused():
         self.data = value
     rec.emit("aten::set_data", [rec.tensor(self), rec.tensor(value)], [])
 
 
-@face("set_grad")
+@FACES("set_grad")
 def _set_grad(rec: Recorder, self: Tensor, value: Tensor | None) -> None:
     if value is not None or rec.follows(self):
         unsupported("an assignment to .grad")
@@ -293,7 +285,7 @@ def _set_grad(rec: Recorder, self: Tensor, value: Tensor | None) -> None:
         self.grad = value
 
 
-@face("backward")
+@FACES("backward")
 def _backward(
     rec: Recorder, self: Tensor, gradient: Any = None, retain_graph: Any = None,
     create_graph: bool = False, inputs: Any = None,
@@ -322,7 +314,7 @@ def unsupported(what: str) -> NoReturn:
 # Other dtypes and shapes ------------------------------------------------------------------------
 
 
-@face("to")
+@FACES("to")
 def _to(rec: Recorder, self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     names = ["dtype", "non_blocking", "copy"]
     if args and isinstance(args[0], Tensor):
@@ -355,7 +347,7 @@ for _name, _to_dtype in (
     _conversion(_name, _to_dtype)
 
 
-@face("type")
+@FACES("type")
 def _type(rec: Recorder, self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     if dtype is None:
         return original(rec, "type", self)
@@ -371,7 +363,7 @@ FACES["view_as"] = lambda rec, self, other: _aten.view(self, other.shape)
 FACES["reshape_as"] = lambda rec, self, other: _aten.reshape(self, other.shape)
 
 
-@face("view")
+@FACES("view")
 def _view(rec: Recorder, self: Tensor, *size: Any, **kwargs: Any) -> Tensor:
     only = [*size, *kwargs.values()]
     if len(only) == 1 and isinstance(only[0], _C.dtype):
@@ -379,7 +371,7 @@ def _view(rec: Recorder, self: Tensor, *size: Any, **kwargs: Any) -> Tensor:
     return _aten.view(self, *size, **kwargs)
 
 
-@face("detach_")
+@FACES("detach_")
 def _detach_(rec: Recorder, self: Tensor) -> Tensor:
     original(rec, "detach_", self)
     if rec.follows(self):

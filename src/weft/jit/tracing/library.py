@@ -14,14 +14,14 @@ from weft.jit.frontend.types.class_values import NamedTupleClass
 from weft.jit.frontend.values import Arg, Call, Simple, Sugared, TupleLiteral
 from weft.jit.ir.graph import Node, Value
 from weft.jit.tracing import structures
-from weft.jit.tracing.faces import face
+from weft.jit.tracing.faces import FACES
 from weft.jit.tracing.numbers import TracedFloat, TracedInt
 
 if TYPE_CHECKING:
     from weft.jit.tracing.recorder import Recorder
 
 
-@face("library")
+@FACES("library")
 def _library(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What the language cannot say is traced as it runs; decisions are checked, and warned of."""
     rec.follow_modes()
