@@ -2,50 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from weft.jit.ir.types import Type
-from weft.jit.ir.value import Value
+from weft.jit.ir.value import User, Value
 
 if TYPE_CHECKING:
     from weft.jit.ir.graph import Graph
     from weft.jit.ir.node import Node
 
 
-class Block:
+class Block(User):
     """Nodes in order, with parameters and returned values. `node` is None for that of a graph."""
 
     __slots__ = (
         "_first",
-        "_graph",
         "_last",
         "_listed",
         "_numbered",
-        "_returns",
+        "graph",
         "node",
         "params",
     )
 
     def __init__(self, graph: Graph, node: Node | None) -> None:
-        self._graph = graph
+        super().__init__()
+        self.graph = graph
         self.node = node
         self.params: list[Value] = []
-        self._returns: tuple[Value, ...] = ()
         self._first: Node | None = None
         self._last: Node | None = None
         self._listed: list[Node] | None = []  # its nodes, where nothing was put in between since
         self._numbered = True
 
     @property
-    def graph(self) -> Graph:
-        """The graph it belongs to."""
-        return self._graph
-
-    @property
     def owner(self) -> Node | Graph:
         """The node whose block it is, or the graph."""
-        return self.node if self.node is not None else self._graph
+        return self.node if self.node is not None else self.graph
 
     @property
     def parent_node(self) -> Node | None:
@@ -116,7 +110,7 @@ class Block:
 
     def insert_param(self, index: int, type: Type, name: str = "") -> Value:
         """One more parameter, before the one at index."""
-        value = Value(self._graph._names.unique(name), type, None, self)
+        value = Value(self.graph._names.unique(name), type, None, self)
         self.params.insert(index, value)
         return value
 
@@ -125,40 +119,12 @@ class Block:
         value = self.params[index]
         if value.has_uses:
             raise ValueError(f"remove_param: expected a value without uses, got %{value.name}")
-        self._graph._names.release(value.name)
+        self.graph._names.release(value.name)
         del self.params[index]
 
-    @property
-    def returns(self) -> tuple[Value, ...]:
-        """The values it gives."""
-        return self._returns
-
-    def set_returns(self, values: Iterable[Value]) -> None:
-        """Gives these values instead."""
-        for index, value in enumerate(self._returns):
-            del value._uses[self, index]
-        self._returns = tuple(values)
-        for index, value in enumerate(self._returns):
-            value._uses[self, index] = None
-
-    def set_return(self, index: int, value: Value) -> None:
-        """Gives another value in one place."""
-        index = range(len(self._returns))[index]
-        del self._returns[index]._uses[self, index]
-        self._returns = (*self._returns[:index], value, *self._returns[index + 1 :])
-        value._uses[self, index] = None
-
-    replace_use = set_return
-
-    def add_return(self, value: Value) -> None:
-        """Gives one more value, the last."""
-        self._returns = (*self._returns, value)
-        value._uses[self, len(self._returns) - 1] = None
-
-    def remove_return(self, index: int) -> None:
-        """Gives one value less."""
-        index = range(len(self._returns))[index]
-        self.set_returns(self._returns[:index] + self._returns[index + 1 :])
+    returns = User.used  # type: ignore[misc]  # its descriptor
+    set_returns, set_return = User.use, User.replace_use
+    add_return, remove_return = User.add_use, User.remove_use
 
     # Nodes
 
@@ -181,7 +147,7 @@ class Block:
     def _link(self, node: Node, before: Node | None) -> None:
         if node._owner is not None:
             raise ValueError(f"insert: {node.kind} is in a block already; move it instead")
-        if node._graph is not self._graph:
+        if node.graph is not self.graph:
             raise ValueError(f"insert: {node.kind} belongs to another graph")
         node._owner = self
         if before is None:

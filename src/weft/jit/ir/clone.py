@@ -47,14 +47,14 @@ def copy_graph(graph: Graph) -> Graph:
 
 def _copy_block(block: Block, into: Block, mapping: dict[Value, Value]) -> None:
     """Copies a block into an empty one of another graph, values with their names."""
-    graph = into._graph
+    graph = into.graph
     for param in block.params:
         mapping[param] = made = Value(param._name, param.type, None, into)
         made.shape = param.shape
         into.params.append(made)
     for node in block.nodes:
         copy = Node(graph, node.kind, dict(node.attrs), node.range)
-        copy.inputs = inputs = tuple([mapping[value] for value in node.inputs])
+        copy.used = inputs = tuple([mapping[value] for value in node.inputs])
         for index, value in enumerate(inputs):
             value._uses[copy, index] = None
         for output in node.outputs:

@@ -87,7 +87,7 @@ class Graph:
         self._kinds.add(kind)
         node = Node(self, kind, dict(attrs) if attrs else {}, range or self.range)
         if inputs:
-            node.inputs = taken = tuple(inputs)
+            node.used = taken = tuple(inputs)
             for index, value in enumerate(taken):
                 value._uses[node, index] = None
         fresh = self._names.fresh

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from weft.jit.ir.block import Block
 from weft.jit.ir.printer import node_line
 from weft.jit.ir.source import SourceRange
 from weft.jit.ir.types import Type
-from weft.jit.ir.value import Value
+from weft.jit.ir.value import User, Value
 
 if TYPE_CHECKING:
     from weft.jit.ir.graph import Graph
 
 
-class Node:
+class Node(User):
     """An operation: `outputs = kind[attrs](inputs)` with nested blocks. Made by `Graph.create`."""
 
     __slots__ = (
-        "_graph",
         "_next",
         "_order",
         "_owner",
         "_prev",
         "attrs",
         "blocks",
-        "inputs",
+        "graph",
         "kind",
         "outputs",
         "range",
@@ -35,8 +34,8 @@ class Node:
     def __init__(
         self, graph: Graph, kind: str, attrs: dict[str, Any], range: SourceRange | None
     ) -> None:
-        self._graph = graph
-        self.inputs: tuple[Value, ...] = ()  # what it takes; changed by the methods below alone
+        super().__init__()
+        self.graph = graph
         self._owner: Block | None = None
         self._prev: Node | None = None
         self._next: Node | None = None
@@ -46,11 +45,6 @@ class Node:
         self.range = range
         self.outputs: list[Value] = []
         self.blocks: list[Block] = []
-
-    @property
-    def graph(self) -> Graph:
-        """The graph it belongs to."""
-        return self._graph
 
     @property
     def owner(self) -> Block:
@@ -89,38 +83,13 @@ class Node:
         """The kind without its overload: "aten::add" of "aten::add.Tensor"."""
         return self.kind.split(".", 1)[0]
 
-    # Inputs
-
-    def set_inputs(self, values: Iterable[Value]) -> None:
-        """Takes these values instead."""
-        for index, value in enumerate(self.inputs):
-            del value._uses[self, index]
-        self.inputs = tuple(values)
-        for index, value in enumerate(self.inputs):
-            value._uses[self, index] = None
-
-    def set_input(self, index: int, value: Value) -> None:
-        """Takes another value in one place."""
-        index = range(len(self.inputs))[index]
-        del self.inputs[index]._uses[self, index]
-        self.inputs = (*self.inputs[:index], value, *self.inputs[index + 1 :])
-        value._uses[self, index] = None
-
-    replace_use = set_input
-
-    def add_input(self, value: Value) -> None:
-        """Takes one more value, the last."""
-        self.inputs = (*self.inputs, value)
-        value._uses[self, len(self.inputs) - 1] = None
+    inputs = User.used  # type: ignore[misc]  # its descriptor
+    set_inputs, set_input = User.use, User.replace_use
+    add_input, remove_input = User.add_use, User.remove_use
 
     def insert_input(self, index: int, value: Value) -> None:
         """Takes one more value before the one at index."""
         self.set_inputs((*self.inputs[:index], value, *self.inputs[index:]))
-
-    def remove_input(self, index: int) -> None:
-        """Takes one value less."""
-        index = range(len(self.inputs))[index]
-        self.set_inputs(self.inputs[:index] + self.inputs[index + 1 :])
 
     def replace_input(self, old: Value, new: Value) -> None:
         """Takes `new` wherever it took `old`."""
@@ -130,7 +99,7 @@ class Node:
 
     def add_output(self, type: Type, name: str = "") -> Value:
         """Gives one more value, the last."""
-        value = Value(self._graph._names.unique(name), type, self, None)
+        value = Value(self.graph._names.unique(name), type, self, None)
         self.outputs.append(value)
         return value
 
@@ -139,7 +108,7 @@ class Node:
         value = self.outputs[index]
         if value.has_uses:
             raise ValueError(f"remove_output: expected a value without uses, got %{value.name}")
-        self._graph._names.release(value.name)
+        self.graph._names.release(value.name)
         del self.outputs[index]
 
     def replace_outputs_with(self, values: Sequence[Value]) -> None:
@@ -153,7 +122,7 @@ class Node:
 
     def add_block(self) -> Block:
         """One more nested block, empty."""
-        block = Block(self._graph, self)
+        block = Block(self.graph, self)
         self.blocks.append(block)
         return block
 
@@ -218,10 +187,10 @@ class Node:
         for block in self.blocks:
             block.clear()
             for param in block.params:
-                self._graph._names.release(param.name)
+                self.graph._names.release(param.name)
         self.set_inputs(())
         for value in self.outputs:
-            self._graph._names.release(value.name)
+            self.graph._names.release(value.name)
         if self._owner is not None:
             self._owner._unlink(self)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from weft.jit.ir.record import NamedTuple, record
@@ -18,6 +19,41 @@ class Use(NamedTuple):
 
     user: Node | Block
     index: int  # type: ignore[assignment]  # hides tuple.index, which nobody needs here
+
+
+class User:
+    """What uses values: a node its inputs, a block its returns. `used` is changed by these methods
+    alone."""
+
+    __slots__ = ("used",)
+
+    def __init__(self) -> None:
+        self.used: tuple[Value, ...] = ()
+
+    def use(self: Any, values: Iterable[Value]) -> None:
+        """Uses these values instead."""
+        for index, value in enumerate(self.used):
+            del value._uses[self, index]
+        self.used = tuple(values)
+        for index, value in enumerate(self.used):
+            value._uses[self, index] = None
+
+    def replace_use(self: Any, index: int, value: Value) -> None:
+        """Uses another value in one place."""
+        index = range(len(self.used))[index]
+        del self.used[index]._uses[self, index]
+        self.used = (*self.used[:index], value, *self.used[index + 1 :])
+        value._uses[self, index] = None
+
+    def add_use(self: Any, value: Value) -> None:
+        """Uses one more value, the last."""
+        self.used = (*self.used, value)
+        value._uses[self, len(self.used) - 1] = None
+
+    def remove_use(self, index: int) -> None:
+        """Uses one value less."""
+        index = range(len(self.used))[index]
+        self.use(self.used[:index] + self.used[index + 1 :])
 
 
 class Value:
