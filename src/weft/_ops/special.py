@@ -8,6 +8,21 @@ from weft._kernels import lang
 from weft._kernels.lang import call
 from weft._ops.table import FLOATS, body_of, op, ops
 
+
+def _native(schema: str, gradient: str, doc: str, variants: str | None = "") -> None:
+    """A function of floating numbers that is written by hand."""
+    op(
+        schema,
+        doc=doc,
+        native=schema.split("(")[0],
+        grad={"self": gradient},
+        variants=variants,
+        out="out",
+        shape="self",
+        tags=("casts_out",),
+    )
+
+
 op(
     "lgamma(Tensor self) -> Tensor",
     doc="The logarithm of the absolute value of gamma.",
@@ -17,33 +32,23 @@ op(
     grad={"self": "grad * self.digamma()"},
     inplace_variants="m",
 )
-op(
+_native(
     "digamma(Tensor self) -> Tensor",
-    doc="The derivative of lgamma.",
-    native="digamma",
-    grad={"self": "grad * polygamma(1, self)"},
-    out="out",
-    shape="self",
-    tags=("casts_out",),
+    "grad * polygamma(1, self)",
+    "The derivative of lgamma.",
+    variants=None,
 )
-op(
+_native(
     "polygamma(int n, Tensor self) -> Tensor",
-    doc="The n-th derivative of digamma.",
-    native="polygamma",
+    "grad * polygamma(n + 1, self)",
+    "The n-th derivative of digamma.",
     variants="fm",
-    grad={"self": "grad * polygamma(n + 1, self)"},
-    out="out",
-    shape="self",
-    tags=("casts_out",),
 )
-op(
+_native(
     "erfinv(Tensor self) -> Tensor",
-    doc="x with erf(x) = self.",
-    native="erfinv",
-    grad={"self": "grad * (result * result).exp() * 0.886226925452758"},
-    out="out",
-    shape="self",
-    tags=("casts_out",),
+    "grad * (result * result).exp() * 0.886226925452758",
+    "x with erf(x) = self.",
+    variants=None,
 )
 
 
@@ -61,59 +66,32 @@ def _mvlgamma(self: Any, p: Any) -> Any:
     return (x.unsqueeze(-1) - steps).lgamma().sum([-1]) + float(p * (p - 1)) * quarter_log_pi
 
 
-op(
+_native(
     "i0(Tensor self) -> Tensor",
-    doc="The modified Bessel function of the first kind, of order 0.",
-    native="i0",
-    grad={"self": "grad * special_i1(self)"},
-    out="out",
-    shape="self",
-    tags=("casts_out",),
+    "grad * special_i1(self)",
+    "The modified Bessel function of the first kind, of order 0.",
+    variants=None,
 )
-op(
+_native(
     "special_i1(Tensor self) -> Tensor",
-    doc="The modified Bessel function of the first kind, of order 1.",
-    native="special_i1",
-    grad={
-        "self": "grad * where(self == 0, 0.5, self.i0() - result / self.masked_fill(self == 0, 1))"
-    },
-    variants="",
-    out="out",
-    shape="self",
-    tags=("casts_out",),
+    "grad * where(self == 0, 0.5, self.i0() - result / self.masked_fill(self == 0, 1))",
+    "The modified Bessel function of the first kind, of order 1.",
 )
-op(
+_native(
     "special_i0e(Tensor self) -> Tensor",
-    doc="i0 times exp(-|self|).",
-    native="special_i0e",
-    grad={"self": "grad * (special_i1e(self) - self.sgn() * result)"},
-    variants="",
-    out="out",
-    shape="self",
-    tags=("casts_out",),
+    "grad * (special_i1e(self) - self.sgn() * result)",
+    "i0 times exp(-|self|).",
 )
-op(
+_native(
     "special_i1e(Tensor self) -> Tensor",
-    doc="i1 times exp(-|self|).",
-    native="special_i1e",
-    grad={
-        "self": "grad * where(self == 0, 0.5, special_i0e(self) - result * (self.sgn() + "
-        "self.masked_fill(self == 0, 1).reciprocal()))"
-    },
-    variants="",
-    out="out",
-    shape="self",
-    tags=("casts_out",),
+    "grad * where(self == 0, 0.5, special_i0e(self) - result * (self.sgn() + "
+    "self.masked_fill(self == 0, 1).reciprocal()))",
+    "i1 times exp(-|self|).",
 )
-op(
+_native(
     "special_erfcx(Tensor self) -> Tensor",
-    doc="exp(self**2) * erfc(self), which neither overflows nor underflows for large self.",
-    native="special_erfcx",
-    grad={"self": "grad * (2.0 * self * result - 1.1283791670955126)"},
-    variants="",
-    out="out",
-    shape="self",
-    tags=("casts_out",),
+    "grad * (2.0 * self * result - 1.1283791670955126)",
+    "exp(self**2) * erfc(self), which neither overflows nor underflows for large self.",
 )
 op(
     "special_ndtr(Tensor self) -> Tensor",
@@ -123,25 +101,15 @@ op(
     out="out",
     tags=("casts_out",),
 )
-op(
+_native(
     "special_log_ndtr(Tensor self) -> Tensor",
-    doc="The logarithm of ndtr, exact where ndtr itself underflows.",
-    native="special_log_ndtr",
-    grad={"self": "grad / special_erfcx(self * -0.7071067811865476) * 0.7978845608028654"},
-    variants="",
-    out="out",
-    shape="self",
-    tags=("casts_out",),
+    "grad / special_erfcx(self * -0.7071067811865476) * 0.7978845608028654",
+    "The logarithm of ndtr, exact where ndtr itself underflows.",
 )
-op(
+_native(
     "special_ndtri(Tensor self) -> Tensor",
-    doc="x with ndtr(x) = self.",
-    native="special_ndtri",
-    grad={"self": "grad * 2.5066282746310002 * (result * result * 0.5).exp()"},
-    variants="",
-    out="out",
-    shape="self",
-    tags=("casts_out",),
+    "grad * 2.5066282746310002 * (result * result * 0.5).exp()",
+    "x with ndtr(x) = self.",
 )
 
 
