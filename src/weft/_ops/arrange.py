@@ -161,8 +161,7 @@ for _suffix, _self, _result, _how in (
             "self": "grad.masked_fill(mask, 0)",
             "source": "_masked_scatter_backward(grad, mask, source.shape)",
         },
-        shape="self",
-        result="self",
+        like="self",
     )
     op(
         f"index_copy{_suffix}({_self}, int dim, Tensor index, Tensor source) -> {_result}",
@@ -171,8 +170,7 @@ for _suffix, _self, _result, _how in (
         constants=("index",),
         grad={"self": "grad.index_fill(dim, index, 0)", "source": "grad.index_select(dim, index)"},
         out=True,
-        shape="self",
-        result="self",
+        like="self",
     )
     op(
         f"index_fill{_suffix}.int_Scalar({_self}, int dim, Tensor index, Scalar value)"
@@ -181,8 +179,7 @@ for _suffix, _self, _result, _how in (
         native=f"index_fill{_suffix}",
         constants=("index",),
         grad={"self": "grad.index_fill(dim, index, 0)"},
-        shape="self",
-        result="self",
+        like="self",
     )
     op(
         f"index_fill{_suffix}.int_Tensor({_self}, int dim, Tensor index, Tensor value)"
@@ -195,8 +192,7 @@ for _suffix, _self, _result, _how in (
             # Each place once, however often it is named.
             "value": "where(ones_like(grad, dtype=bool).index_fill(dim, index, 0), 0, grad).sum()",
         },
-        shape="self",
-        result="self",
+        like="self",
     )
     op(
         f"scatter_reduce{_suffix}.two({_self}, int dim, Tensor index, Tensor src, str reduce, *, "
@@ -210,8 +206,7 @@ for _suffix, _self, _result, _how in (
             "include_self, result)"
         },
         out=True,
-        shape="self",
-        result="self",
+        like="self",
     )
 backward_op(
     "_masked_scatter_backward(Tensor grad_output, Tensor mask, int[] size) -> Tensor",

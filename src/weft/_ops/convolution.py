@@ -188,8 +188,7 @@ op(
     "update the running ones; else by the running ones), then weight and bias.",
     native="batch_norm",
     tags=("composite", "writes_statistics"),
-    shape="input",
-    result="input",
+    like="input",
 )
 backward_op(
     "_batch_norm_train(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "

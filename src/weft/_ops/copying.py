@@ -38,8 +38,7 @@ op(
     doc="A copy with memory of its own; gradients flow through.",
     native="clone",
     grad={"self": "grad"},
-    shape="self",
-    result="self",
+    like="self",
 )
 op(
     "contiguous(Tensor(a) self, *, MemoryFormat memory_format=0) -> Tensor(a)",
@@ -47,8 +46,7 @@ op(
     native="contiguous",
     tags=("composite",),
     variants="m",
-    shape="self",
-    result="self",
+    like="self",
 )
 op(
     "item(Tensor self) -> Scalar",
@@ -76,8 +74,7 @@ op(
     "Device? device=None, bool? pin_memory=None, bool non_blocking=False, bool copy=False, "
     "MemoryFormat? memory_format=None) -> Tensor(a)",
     variants="m",
-    shape="self",
-    result="self",
+    like="self",
 )
 def _to_dtype_layout(
     self: Any,
@@ -106,8 +103,7 @@ op(
     compose="to(self, dtype=dtype, layout=None, device=device, non_blocking=non_blocking, "
     "copy=copy, memory_format=memory_format)",
     variants="m",
-    shape="self",
-    result="self",
+    like="self",
 )
 op(
     "to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, "
@@ -116,8 +112,7 @@ op(
     compose="to(self, dtype=dtype, layout=None, non_blocking=non_blocking, copy=copy, "
     "memory_format=memory_format)",
     variants="m",
-    shape="self",
-    result="self",
+    like="self",
 )
 op(
     "to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, "

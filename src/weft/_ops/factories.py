@@ -80,8 +80,7 @@ for _name, _what in (("empty", "undefined contents"), ("zeros", "zeros"), ("ones
         f"{_name}_like(Tensor self, *, OPTIONS, FORMAT)",
         f"A tensor of {_what} with the shape, dtype and device of self.",
         variants="f",
-        shape="self",
-        result="self",
+        like="self",
     )
     _factory(
         f"new_{_name}(Tensor self, int[] size, *, OPTIONS)",
@@ -94,8 +93,7 @@ _factory(
     "full_like(Tensor self, Scalar fill_value, *, OPTIONS, FORMAT)",
     "A tensor filled with a number, with the shape, dtype and device of self.",
     variants="f",
-    shape="self",
-    result="self",
+    like="self",
 )
 _factory(
     "new_full(Tensor self, int[] size, Scalar fill_value, *, OPTIONS)",

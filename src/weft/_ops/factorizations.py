@@ -116,8 +116,7 @@ backward_op(
     no_gradient=("LD", "B"),
     constants=("pivots",),
     tags=("nondifferentiable",),
-    shape="B",
-    result="B",
+    like="B",
 )
 op(
     "geqrf(Tensor self) -> (Tensor a, Tensor tau)",

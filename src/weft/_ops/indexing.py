@@ -33,8 +33,7 @@ op(
     native="flip",
     grad={"self": "grad.flip(dims)"},
     tags=("by_channels",),
-    shape="self",
-    result="self",
+    like="self",
 )
 op(
     "roll(Tensor self, int[1] shifts, int[1] dims=[]) -> Tensor",
@@ -42,8 +41,7 @@ op(
     native="roll",
     grad={"self": "grad.roll(negated(shifts), dims)"},
     tags=("by_channels",),
-    shape="self",
-    result="self",
+    like="self",
 )
 op(
     "repeat(Tensor self, int[] repeats) -> Tensor",
@@ -95,8 +93,7 @@ op(
     "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
     doc="A copy of self with values written at the indices, or added.",
     compose="self.clone().index_put_(indices, values, accumulate)",
-    shape="self",
-    result="self",
+    like="self",
 )
 op(
     "index_select(Tensor self, int dim, Tensor index) -> Tensor",
@@ -122,8 +119,7 @@ op(
     doc="A copy of self with alpha times source added at index.",
     compose="self.clone().index_add_(dim, index, source, alpha=alpha)",
     out="out",
-    shape="self",
-    result="self",
+    like="self",
     tags=("distinct_out",),
 )
 op(
@@ -183,8 +179,7 @@ for _suffix, _self, _result, _how in (
         constants=("index",),
         grad={"self": "grad.scatter(dim, index, 0)", "src": "grad.gather(dim, index)"},
         out=True,
-        shape="self",
-        result="self",
+        like="self",
     )
     op(
         f"scatter{_suffix}.value({_self}, int dim, Tensor index, Scalar value) -> {_result}",
@@ -193,8 +188,7 @@ for _suffix, _self, _result, _how in (
         constants=("index",),
         grad={"self": "grad.scatter(dim, index, 0)"},
         out=True,
-        shape="self",
-        result="self",
+        like="self",
     )
     op(
         f"scatter{_suffix}.reduce({_self}, int dim, Tensor index, Tensor src, *, str reduce)"
@@ -202,8 +196,7 @@ for _suffix, _self, _result, _how in (
         doc=f'{_how} the elements of src folded in by reduce, "add" or "multiply".',
         compose=f"self.scatter_reduce{_suffix}(dim, index, src, _folding(reduce))",
         out=True,
-        shape="self",
-        result="self",
+        like="self",
     )
     op(
         f"scatter{_suffix}.value_reduce({_self}, int dim, Tensor index, Scalar value, *, "
@@ -212,8 +205,7 @@ for _suffix, _self, _result, _how in (
         compose=f"self.scatter_reduce{_suffix}(dim, index, "
         "scalar_tensor(value, dtype=self.dtype).expand(index.shape), _folding(reduce))",
         out=True,
-        shape="self",
-        result="self",
+        like="self",
     )
     op(
         f"scatter_add{_suffix}({_self}, int dim, Tensor index, Tensor src) -> {_result}",
@@ -222,8 +214,7 @@ for _suffix, _self, _result, _how in (
         constants=("index",),
         grad={"self": "grad", "src": "grad.gather(dim, index)"},
         out=True,
-        shape="self",
-        result="self",
+        like="self",
     )
 
 # ---- embedding ----
@@ -357,8 +348,7 @@ op(
     native="tril",
     grad={"self": "grad.tril(diagonal)"},
     out="out",
-    shape="self",
-    result="self",
+    like="self",
 )
 op(
     "triu(Tensor self, int diagonal=0) -> Tensor",
@@ -366,6 +356,5 @@ op(
     native="triu",
     grad={"self": "grad.triu(diagonal)"},
     out="out",
-    shape="self",
-    result="self",
+    like="self",
 )

@@ -47,13 +47,11 @@ _fresh("randperm(int n", "The integers 0 to n - 1 in random order.", _INT_OPTION
 _random(
     f"rand_like(Tensor self, *, {_OPTIONS}, {_FORMAT})",
     "Uniform numbers in [0, 1), as many as in self.", "f", True,
-    shape="self", result="self",
-)  # fmt: skip
+    like="self", )  # fmt: skip
 _random(
     f"randn_like(Tensor self, *, {_OPTIONS}, {_FORMAT})",
     "Normal numbers of mean 0 and variance 1, as many as in self.", "f", True,
-    shape="self", result="self",
-)  # fmt: skip
+    like="self", )  # fmt: skip
 _random(
     f"randint_like(Tensor self, int high, *, {_OPTIONS}, {_FORMAT})",
     "Integers in [0, high), as many as in self.", "f", True,
@@ -98,8 +96,7 @@ op(
     random="poisson",
     tags=("random",),
     variants="f",
-    shape="self",
-    result="self",
+    like="self",
     grad={"self": "grad.new_zeros(self.shape)"},
     out=True,
 )
@@ -125,8 +122,7 @@ for _name, _doc in (
         f"{_name}(Tensor self, Generator? generator=None)",
         _doc,
         variants="",
-        shape="self",
-        result="self",
+        like="self",
     )
 _random(
     f"multinomial(Tensor self, int num_samples, bool replacement=False, *, {_GENERATOR})",
@@ -198,6 +194,5 @@ op(
     doc="In training, elements set to 0 with probability p and the others divided by 1 - p.",
     random="dropout",
     tags=("random", "composite", "may_give_input"),
-    shape="input",
-    result="input",
+    like="input",
 )

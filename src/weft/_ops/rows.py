@@ -93,8 +93,7 @@ def _normalise(row: Any, x: Any, eps: Any) -> tuple[Any, Any, Any]:
     "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
     "float eps=1e-05, bool cudnn_enable=True) -> Tensor",
     tags=("fusible",),
-    shape="input",
-    result="input",
+    like="input",
 )
 def _layer_norm(
     input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: Any, cudnn_enable: Any

@@ -10,8 +10,7 @@ op(
     native="fft_complex",
     grad={"self": "_fft(grad, dim, -sign, scale)"},
     variants="",
-    shape="self",
-    result="self",
+    like="self",
 )
 op(
     "_fft_half(Tensor self, int dim, float scale) -> Tensor",

@@ -215,6 +215,7 @@ def op(
     precheck: str | None = None,
     per_row: Sequence[str] = (),
     shape: str | None = None,
+    like: str | None = None,
 ) -> None:
     """Appends one operator to TABLE.
 
@@ -248,10 +249,13 @@ def op(
       arguments, with the words of weft/jit/passes/shape_words.py; where the results have several
       sizes, or those follow from elements, it is left out. Operators on elements broadcast and
       reductions reduce over `dim` without it. Of a list of tensors: how many there are.
+    - like: the argument whose shape and dtype the result has, for `shape` and `result`.
 
     Raises TableError when the row contradicts itself.
     """
     given = dict(locals())
+    if like is not None:
+        given.update(shape=like, result=like)
     family = _caller_family()
     if trusted:
         _waiting[schema[: schema.index("(")].replace(".", "_")] = (family, given)
