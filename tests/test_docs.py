@@ -48,7 +48,7 @@ EXAMPLES = (
     "distributions.constraints", "distributions.continuous", "distributions.counts",
     "distributions.discrete", "distributions.gamma", "distributions.independent",
     "distributions.kl", "distributions.mixture", "distributions.multivariate",
-    "distributions.transformed", "distributions.transforms", "func._functional_call", "futures", "nn.modules.syncbatchnorm",
+    "distributions.transformed", "distributions.transforms", "func._modules", "futures", "nn.modules.syncbatchnorm",
     "fx", "fx.experimental.optimization", "fx.graph", "fx.graph_module", "fx.immutable_collections",
     "fx.interpreter", "fx.node", "fx.passes.shape_prop", "fx.proxy", "fx._symbolic_trace", "fx.subgraph_rewriter",
     "nn.modules.utils", "nn.utils.fusion", "nn.utils.spectral_norm", "nn.utils.weight_norm",

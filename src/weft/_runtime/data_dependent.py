@@ -12,7 +12,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def data_dependent(function: F) -> F:
-    """Marks such a function: a trace records a call of its program (weft.jit.tracing.library)
+    """Marks such a function: a trace records a call of its program (weft.jit.tracing.calls)
     rather than the operators of the branch that the example took.
     """
 

@@ -5,7 +5,7 @@ from weft.func._forward import hessian as hessian
 from weft.func._forward import jacfwd as jacfwd
 from weft.func._forward import jvp as jvp
 from weft.func._forward import linearize as linearize
-from weft.func._functional_call import functional_call as functional_call
+from weft.func._modules import functional_call as functional_call
 from weft.func._modules import functionalize as functionalize
 from weft.func._modules import replace_all_batch_norm_modules_ as replace_all_batch_norm_modules_
 from weft.func._modules import stack_module_state as stack_module_state

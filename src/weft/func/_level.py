@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from weft import _C
 from weft._C import Tensor
-from weft.func import _indices, _layouts, _products, _random  # noqa: F401  (their rules)
+from weft.func import _layouts, _products, _random  # noqa: F401  (their rules)
 from weft.func._batched import has_history, recorded_by, seen_by
 from weft.func._faces import FACES
 from weft.func._operators import Operator, operator

@@ -14,7 +14,6 @@ from weft import _C
 from weft._C import Tensor
 from weft.distributed.tensor import (  # noqa: F401 (rules)
     _lookups,
-    _products,
     _rules,
     _views,
 )

@@ -23,7 +23,6 @@ from weft.jit.script_module import RecursiveScriptModule
 from weft.jit.tracing import calls as _calls  # noqa: F401  (registers its faces)
 from weft.jit.tracing import checks, structures
 from weft.jit.tracing import indexing as _indexing  # noqa: F401  (registers its faces)
-from weft.jit.tracing import library as _library  # noqa: F401  (registers its faces)
 from weft.jit.tracing.modules import Attributes, TopLevelTracedModule, traced_info, wrap
 from weft.jit.tracing.recorder import Recorder
 from weft.jit.tracing.source_locations import TracerWarning
