@@ -9,15 +9,12 @@ from weft._kernels.lang import exp, isinf, log, maximum, sqrt, where
 from weft._ops.table import (
     COMPLEX,
     FLOATS,
-    INTEGERS,
     backward_of,
     backward_op,
     body_of,
     op,
     ops,
 )
-
-_REAL = ("bool", *INTEGERS, *FLOATS)
 
 # ---- variance, standard deviation ----
 

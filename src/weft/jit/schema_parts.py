@@ -32,11 +32,6 @@ class Arg:
         """Whether the operator changes it."""
         return "!" in self.alias
 
-    @property
-    def alias_set(self) -> str:
-        """The name of the memory it shares with results of the same set; empty: with none."""
-        return self.alias.rstrip("!").split(" ")[0]
-
 
 @record(frozen=True)
 class Return:

@@ -11,7 +11,7 @@ from weft.jit.ir import Function, Graph, Node
 from weft.jit.ir import types as ty
 from weft.jit.ir.value import Value
 from weft.jit.passes import dce
-from weft.jit.passes.effects import WHILE_TRIPS
+from weft.jit.passes.effects import WHILE_TRIPS, may_run_forever
 
 # What stands between dtypes and their numbers, which archives do not tell apart.
 _OF_NUMBERS = (numbers.DTYPE_OF, numbers.NUMBER_OF)
@@ -47,7 +47,7 @@ def canonical(graph: Graph, portable: bool = True) -> Graph:
 
 def _change(graph: Graph, node: Node) -> None:
     if node.kind == "prim::Loop":
-        if not (is_counted(node) or is_while(node)):
+        if not (is_counted(node) or may_run_forever(node)):
             _to_while(graph, node)
     elif node.kind in _OF_NUMBERS or _calls_optional(node):
         tidy.leave_out(node, node.inputs[0])
@@ -100,13 +100,11 @@ _IDENTITIES = {"aten::__is__": "aten::eq.enum", "aten::__isnot__": "aten::ne.enu
 
 def is_counted(loop: Node) -> bool:
     """Whether a loop makes all of its trips: `for i in range(n)`."""
-    return not is_while(loop) and _is_true(loop.inputs[1]) and _is_true(loop.blocks[0].returns[0])
-
-
-def is_while(loop: Node) -> bool:
-    """Whether only its condition ends a loop."""
-    trips = loop.inputs[0]
-    return trips.is_constant and trips.constant == WHILE_TRIPS
+    return (
+        not may_run_forever(loop)
+        and _is_true(loop.inputs[1])
+        and _is_true(loop.blocks[0].returns[0])
+    )
 
 
 def _is_true(value: Value) -> bool:

@@ -12,7 +12,7 @@ from weft._C import Tensor
 from weft.jit.archive.numbers import number_of
 from weft.jit.frontend.types.classes import enum_type
 from weft.jit.ir import types as ty
-from weft.jit.ir.literals import quote
+from weft.jit.ir.literals import float_text, quote
 
 LAYOUTS = {_C.strided: 0}
 
@@ -84,14 +84,8 @@ class Constants:
         return f"({listed}{',' if len(values) == 1 else ''})"
 
 
-def _float(value: float) -> str:
-    if math.isnan(value):
-        return "nan"
-    return repr(value) if math.isfinite(value) else "inf" if value > 0 else "-inf"
-
-
 def _complex(value: complex) -> str:
-    return f"complex({_float(value.real)}, {_float(value.imag)})"
+    return f"complex({float_text(value.real)}, {float_text(value.imag)})"
 
 
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
@@ -108,7 +102,7 @@ def _character(c: str) -> str:
 
 _PLAIN: dict[type, Callable[[Any], str]] = {
     int: str,
-    float: _float,
+    float: float_text,
     complex: _complex,
     str: _string,
 }

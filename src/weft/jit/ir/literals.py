@@ -85,9 +85,9 @@ def text_of(value: Any) -> str:
     if value is None or isinstance(value, bool) or type(value) is int:
         return str(value)
     if type(value) is float:
-        return _float_text(value)
+        return float_text(value)
     if type(value) is complex:
-        return f"complex({_float_text(value.real)}, {_float_text(value.imag)})"
+        return f"complex({float_text(value.real)}, {float_text(value.imag)})"
     if isinstance(value, str):
         return quote(value)
     if isinstance(value, list):
@@ -108,7 +108,8 @@ def text_of(value: Any) -> str:
     return f"<{getattr(value, '__qualname__', type(value).__qualname__)}>"
 
 
-def _float_text(value: float) -> str:
+def float_text(value: float) -> str:
+    """A float as the IR and archives write it."""
     if math.isnan(value):
         return "nan"
     return repr(value) if math.isfinite(value) else ("inf" if value > 0 else "-inf")

@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable
 
-from weft.jit.ir import INT, TENSOR, Graph, ListType, Node, ShapeInfo, Value
+from weft.jit.ir import TENSOR, Graph, Node, ShapeInfo, Value
 from weft.jit.ir.graph import Block
 from weft.jit.ir.value import Dim
 from weft.jit.passes.aliasing import AliasAnalysis
@@ -22,7 +22,6 @@ from weft.jit.passes.options import DEFAULT, Options
 from weft.jit.passes.shape_call import ShapeCall, Sizes, sizes_of
 from weft.jit.passes.shape_dtypes import dtypes_of
 
-_INTS = ListType(INT)
 _UNKNOWN = ShapeInfo()
 _AUTOCAST = frozenset(("prim::EnterAutocast",))
 

@@ -73,7 +73,7 @@ def _unary(name: str, function: Callable[[Any], Any]) -> Any:
         recorder = _recording(self)
         if recorder is None:
             return result
-        kind = f"{name}.{'float' if isinstance(result, float) else 'int'}"
+        kind = f"{name}.{'float' if isinstance(self, float) else 'int'}"
         return recorder.emit_number(kind, [recorder.number(self)], result)
 
     return method
@@ -94,20 +94,6 @@ def _comparison(name: str, function: Callable[[Any, Any], bool]) -> Any:
         else:
             _guard(recorder, name, self, other, truth)
         return truth
-
-    return method
-
-
-def _whole(name: str, function: Callable[[Any], int]) -> Any:
-    """math.floor and the like, which ask the number itself."""
-
-    def method(self: Any) -> Any:
-        result = function(plain(self))
-        recorder = _recording(self)
-        if recorder is None:
-            return result
-        kind = f"aten::{name}.{'int' if isinstance(self, int) else 'float'}"
-        return recorder.emit_number(kind, [recorder.number(self)], result)
 
     return method
 
@@ -170,7 +156,7 @@ def _methods() -> dict[str, Any]:
     made["__float__"] = _converts("float", float)
     made["__round__"] = _converts("int", round)
     for word in ("trunc", "floor", "ceil"):
-        made[f"__{word}__"] = _whole(word, getattr(math, word))
+        made[f"__{word}__"] = _unary(f"aten::{word}", getattr(math, word))
     made["__divmod__"] = lambda self, other: (self // other, self % other)
     made["__rdivmod__"] = lambda self, other: (other // self, other % self)
     made["__reduce__"] = lambda self: (type(plain(self)), (plain(self),))

@@ -211,7 +211,7 @@ def _fresh(given: Any) -> Any:
     return structures.map_tensors(given, fresh)
 
 
-def argument_names(func: Any, count: int, skip_self: bool = False) -> list[str]:
+def argument_names(func: Any, count: int) -> list[str]:
     """The names of positional arguments, numbered where a function does not tell."""
     try:
         parameters = list(inspect.signature(func).parameters.values())

@@ -105,13 +105,6 @@ def fail(message: str, range: Any = None, hint: str | None = None) -> NoReturn:
     raise FrontendError(message, range, hint)
 
 
-def expected(
-    what: str, wanted: object, got: object, range: Any, hint: str | None = None
-) -> NoReturn:
-    """Raises FrontendError: `<what>: expected <wanted>, got <got>`."""
-    raise FrontendError(f"{what}: expected {wanted}, got {got}", range, hint)
-
-
 class Refusal(NamedTuple):
     """One kind of syntax: its name, an example, and what to write instead."""
 

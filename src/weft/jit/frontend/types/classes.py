@@ -127,13 +127,11 @@ def named_tuple_type(cls: type, range: Any) -> ty.TupleType:
 # Script classes -------------------------------------------------------------------------------
 
 
-def annotations_of(
-    cls: type, extra: dict[str, Any] | None = None, generic: bool = False
-) -> Annotations:
+def annotations_of(cls: type, extra: dict[str, Any] | None = None) -> Annotations:
     """A reader of the annotations in a class body. It has no source: messages name the class."""
     text, name = f"class {cls.__name__}: ...\n", f"<annotations of {cls.__qualname__}>"
     code = Code(text, name, 1, tree=ast.Module([], []))
-    return Annotations(code, resolver_of_class(cls, extra or {}), generic)
+    return Annotations(code, resolver_of_class(cls, extra or {}))
 
 
 def declared_types(cls: type, extra: dict[str, Any] | None = None) -> dict[str, ty.Type]:
