@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import weft
 from weft import _C, nn
-from weft._kernels.machine import is_x86
+from weft._kernels.target import is_x86
 from weft.jit.native import compiler
 
 

@@ -23,8 +23,7 @@ from . import convert
 from .emit import ISAS, Source, SymbolSet
 from .kernel import Kernel
 from .lower import Function, module_text
-from .machine import is_aarch64
-from .target import AARCH64, Target, linux_triple, targets
+from .target import AARCH64, Target, is_aarch64, linux_triple, targets
 from .trace import Program, trace
 from .types import DTYPES, DType
 

@@ -1,10 +1,9 @@
-"""The instruction sets kernels are compiled for."""
+"""The processor this is, and the instruction sets kernels are compiled for."""
 
 from __future__ import annotations
 
+import os
 from typing import NamedTuple
-
-from weft._kernels.machine import is_x86
 
 
 class Target(NamedTuple):
@@ -48,3 +47,20 @@ def targets(names: list[str]) -> list[Target]:
 def linux_triple(target: Target) -> str:
     """LLVM's name of the machine that a target is of, with Linux."""
     return f"{'aarch64' if target == AARCH64 else 'x86_64'}-unknown-linux-gnu"
+
+
+def machine() -> str:
+    """Its name in small letters, as the system gives it: "x86_64", "aarch64"."""
+    # What platform.machine() asks; importing that module takes longer than the first program.
+    name = os.uname().machine if hasattr(os, "uname") else ""
+    return (name or os.environ.get("PROCESSOR_ARCHITECTURE", "")).lower()
+
+
+def is_aarch64() -> bool:
+    """Whether it is an Arm processor of 64 bits."""
+    return machine() in ("aarch64", "arm64")
+
+
+def is_x86() -> bool:
+    """Whether it is an x86 processor of 64 bits."""
+    return machine() in ("x86_64", "amd64")

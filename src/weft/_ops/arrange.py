@@ -9,13 +9,12 @@ from weft._ops.table import backward_op, body_of, op, ops
 # ---- repeated and turned ----
 
 
-def _composite(schema: str, doc: str, variants: str | None = None, out: bool | None = None) -> None:
+def _composite(schema: str, doc: str, out: bool | None = None) -> None:
     op(
         schema,
         doc=doc,
         native=schema.split("(")[0].split(".")[0],
         tags=("composite",),
-        variants=variants,
         out=out,
     )
 

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weft import _C
-from weft._kernels.machine import is_aarch64, is_x86
+from weft._kernels.target import is_aarch64, is_x86
 from weft._runtime.fork_lock import ForkLock
 from weft.jit.native.switch_interval import yielding
 

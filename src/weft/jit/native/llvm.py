@@ -13,7 +13,7 @@ import sys
 from typing import Any
 
 from weft import _C
-from weft._kernels.machine import is_x86
+from weft._kernels.target import is_x86
 from weft.jit.native.compose import NotCompiled
 
 # Versions 0.x of llvmlite whose functions have the signatures of csrc/bindings/jit_llvm.cpp.
