@@ -31,20 +31,20 @@ class Purpose(NamedTuple):
 
 
 PURPOSES = (
-    Purpose("frontend of programs", 9_000, 12_590, "src/weft/jit/frontend/*"),
+    Purpose("frontend of programs", 9_000, 12_550, "src/weft/jit/frontend/*"),
     Purpose(
         "Python's builtins in programs",
         4_000,
-        4_300,
+        4_180,
         "src/weft/_ops/builtins/* csrc/runtime/builtins* csrc/runtime/characters.* "
         "csrc/runtime/format_spec.* csrc/runtime/exact_sums.* csrc/bindings/jit_builtin.cpp",
     ),
     Purpose("programs and machine code on disk", 900, 920, "src/weft/jit/cache/*"),
-    Purpose("archives", 4_845, 4_890, "src/weft/jit/archive/*"),
+    Purpose("archives", 4_845, 4_895, "src/weft/jit/archive/*"),
     Purpose(
         "programs without Python",
         4_000,
-        4_500,
+        4_510,
         "csrc/capi/* csrc/runtime/zip_reader.* csrc/runtime/compiled_module.* "
         "csrc/runtime/custom_operator.* csrc/runtime/operator_schema.* "
         "csrc/bindings/jit_host_operators.cpp "
@@ -91,25 +91,25 @@ PURPOSES = (
     Purpose(
         "tracing; shapes in Python",
         2_500,
-        3_600,
+        3_300,
         "src/weft/jit/tracing/* src/weft/jit/passes/shape*",
     ),
-    Purpose("IR, passes, code generation, programs in Python", 10_000, 13_195, "src/weft/jit/*"),
+    Purpose("IR, passes, code generation, programs in Python", 10_000, 12_960, "src/weft/jit/*"),
     Purpose(
-        "interpreter, values, their bindings", 5_000, 7_100, "csrc/runtime/* csrc/bindings/jit*"
+        "interpreter, values, their bindings", 5_000, 7_085, "csrc/runtime/* csrc/bindings/jit*"
     ),
     Purpose(
         "operator table, kernel language, generators",
         12_500,
-        14_735,
+        14_515,
         "src/weft/_ops/* src/weft/_kernels/* tools/gen/* tools/gen.py tools/build_kernels.py",
     ),
     Purpose("tile driver", 3_700, 3_700, "csrc/ops/tile_* csrc/ops/tile.* csrc/ops/programs.h"),
-    Purpose("hand-written kernels", 10_000, 17_460, "csrc/ops/*"),
+    Purpose("hand-written kernels", 10_000, 17_550, "csrc/ops/*"),
     Purpose(
         "shared memory, processes, data loading",
         6_000,
-        6_580,
+        6_550,
         "csrc/core/shared* csrc/core/slab* csrc/core/parent_watch* csrc/core/mapped* "
         "csrc/bindings/slab.cpp csrc/bindings/shared* csrc/bindings/semaphore.cpp "
         "csrc/bindings/mapped* src/weft/multiprocessing/* src/weft/utils/data/* "
@@ -124,7 +124,7 @@ PURPOSES = (
         "csrc/bindings/torch_function.* csrc/bindings/hooked.h csrc/bindings/arguments.h "
         "src/weft/_runtime/torch_function.py src/weft/overrides.py",
     ),
-    Purpose("graphs of modules: fx", 2_500, 2_830, "src/weft/fx/*"),
+    Purpose("graphs of modules: fx", 2_500, 2_825, "src/weft/fx/*"),
     Purpose("tensors in Python, arguments, interop", 5_300, 7_235, "csrc/bindings/*"),
     Purpose(
         "weft under the name torch",
@@ -140,7 +140,7 @@ PURPOSES = (
         "src/weft/serialization/safe_globals.py src/weft/serialization/names.py "
         "src/weft/serialization/reduced.py src/weft/nn/modules/_layout.py",
     ),
-    Purpose("exports to ONNX", 2_500, 4_400, "src/weft/onnx/*"),
+    Purpose("exports to ONNX", 2_500, 4_380, "src/weft/onnx/*"),
     Purpose("event files for TensorBoard", 680, 680, "src/weft/utils/tensorboard/*"),
     Purpose(
         "stores of processes",
@@ -152,13 +152,13 @@ PURPOSES = (
     Purpose(
         "tensors over several processes",
         900,
-        2_350,
+        2_320,
         "src/weft/distributed/tensor/* src/weft/distributed/_tensor/*",
     ),
     Purpose(
         "groups of processes over MPI",
         3_500,
-        5_820,
+        5_780,
         "src/weft/distributed/* src/weft/nn/parallel/*",
     ),
     Purpose(
@@ -168,11 +168,11 @@ PURPOSES = (
         "src/weft/distributions/* src/weft/_functions/variates.py "
         "src/weft/_functions/incomplete_gamma.py",
     ),
-    Purpose("reductions of what a mask keeps", 400, 435, "src/weft/masked/*"),
+    Purpose("reductions of what a mask keeps", 400, 430, "src/weft/masked/*"),
     Purpose(
         "transforms of functions",
         1_600,
-        2_830,
+        2_780,
         "src/weft/func/* src/weft/autograd/forward_ad.py",
     ),
     Purpose(
@@ -184,7 +184,7 @@ PURPOSES = (
     Purpose(
         "operators that programs define",
         1_650,
-        1_700,
+        1_695,
         "src/weft/library/* src/weft/ops.py",
     ),
     Purpose(
@@ -200,9 +200,9 @@ PURPOSES = (
         "src/weft/nn/utils/parametriz* src/weft/nn/utils/*prun*.py src/weft/nn/utils/*_norm.py "
         "src/weft/nn/modules/lazy*",
     ),
-    Purpose("functions of torch in Python", 2_400, 2_465, "src/weft/_functions/*"),
+    Purpose("functions of torch in Python", 2_400, 2_470, "src/weft/_functions/*"),
     Purpose("networks as operators: torch.lstm", 800, 800, "src/weft/nn/_operators/*"),
-    Purpose("layers, optimizers, files, small packages", 15_000, 24_205, "src/weft/*"),
+    Purpose("layers, optimizers, files, small packages", 15_000, 24_235, "src/weft/*"),
 )
 """In the order in which they take files."""
 
