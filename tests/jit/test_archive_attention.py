@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from tests.jit.archive_writer import ROOT, archive, forward
 
 import weft
 from weft import jit, nn
+from weft.jit.native import compiler
 
 
 def layer(**options: bool) -> nn.TransformerEncoderLayer:
@@ -67,6 +69,13 @@ def test_attention_in_one_call(need, average):
     assert found is None or weft.allclose(found, attention, rtol=0, atol=1e-6)
 
 
+def _wait_for_the_compiler() -> None:
+    """Python 3.11 refuses what PyTorch parses while another thread parses, too."""
+    job = compiler.submit(lambda: None)
+    while job is not None and not job.is_over:
+        time.sleep(0.01)
+
+
 @pytest.mark.parity
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 @pytest.mark.parametrize("nested", [False, True])
@@ -78,6 +87,7 @@ def test_encoders_that_pytorch_scripted(nested):
     one = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
     module = torch.nn.TransformerEncoder(one, 2, enable_nested_tensor=nested).eval()
     file = io.BytesIO()
+    _wait_for_the_compiler()
     torch.jit.save(torch.jit.script(module), file)
     loaded = jit.load(file.getvalue())
     x = np.random.default_rng(0).standard_normal((3, 5, 8), np.float32)
