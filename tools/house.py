@@ -31,7 +31,7 @@ class Purpose(NamedTuple):
 
 
 PURPOSES = (
-    Purpose("frontend of programs", 9_000, 12_550, "src/weft/jit/frontend/*"),
+    Purpose("frontend of programs", 9_000, 12_525, "src/weft/jit/frontend/*"),
     Purpose(
         "Python's builtins in programs",
         4_000,
@@ -94,7 +94,7 @@ PURPOSES = (
         3_300,
         "src/weft/jit/tracing/* src/weft/jit/passes/shape*",
     ),
-    Purpose("IR, passes, code generation, programs in Python", 10_000, 12_960, "src/weft/jit/*"),
+    Purpose("IR, passes, code generation, programs in Python", 10_000, 12_950, "src/weft/jit/*"),
     Purpose(
         "interpreter, values, their bindings", 5_000, 7_085, "csrc/runtime/* csrc/bindings/jit*"
     ),
@@ -140,7 +140,7 @@ PURPOSES = (
         "src/weft/serialization/safe_globals.py src/weft/serialization/names.py "
         "src/weft/serialization/reduced.py src/weft/nn/modules/_layout.py",
     ),
-    Purpose("exports to ONNX", 2_500, 4_380, "src/weft/onnx/*"),
+    Purpose("exports to ONNX", 2_500, 4_375, "src/weft/onnx/*"),
     Purpose("event files for TensorBoard", 680, 680, "src/weft/utils/tensorboard/*"),
     Purpose(
         "stores of processes",

@@ -43,14 +43,14 @@ _PLAIN = {"abs": "Abs", "neg": "Neg", "sign": "Sign", "sgn": "Sign"}
 _WHOLE = {"ceil": "Ceil", "floor": "Floor", "round": "Round"}  # of integers, nothing
 
 
-def _unary(name: str, kind: str, prepare: Callable[..., Any]) -> None:
+def _unary(name: str, kind: str, prepare: Callable[..., Any] = floating, **attributes: int) -> None:
     @mapping(name)
     def run(g: Any, x: Symbol) -> Any:
-        return g.op(kind, prepare(g, x)[0])
+        return g.op(kind, prepare(g, x)[0], **attributes)
 
 
 for _name, _kind in _FLOATING.items():
-    _unary(_name, _kind, floating)
+    _unary(_name, _kind)
 for _name, _kind in _PLAIN.items():
     _unary(_name, _kind, lambda g, x: [x])
 
@@ -88,16 +88,10 @@ mapping("deg2rad")(lambda g, x: x * (math.pi / 180))
 mapping("rad2deg")(lambda g, x: x * (180 / math.pi))
 
 
-def _test(name: str, kind: str, **flags: int) -> None:
-    @mapping(name)
-    def run(g: Any, x: Symbol) -> Any:
-        return g.op(kind, floating(g, x)[0], **flags)
-
-
-_test("isnan", "IsNaN")
-_test("isinf", "IsInf")
-_test("isposinf", "IsInf", detect_negative=0)
-_test("isneginf", "IsInf", detect_positive=0)
+_unary("isnan", "IsNaN")
+_unary("isinf", "IsInf")
+_unary("isposinf", "IsInf", detect_negative=0)
+_unary("isneginf", "IsInf", detect_positive=0)
 mapping("isfinite")(lambda g, x: g.op("Not", g.op("Or", g.call("isnan", x), g.call("isinf", x))))
 mapping("signbit")(lambda g, x: g.call("lt", x, 0))
 

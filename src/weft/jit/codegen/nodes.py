@@ -80,16 +80,13 @@ def _operator(low: Lowering, node: Node) -> None:
     low.site_words("call_operator", [*words, low.last_use(pack)], results, extra)
 
 
-_SITES = {
-    "prim::TupleUnpack": "unpack_tuple",
-    "prim::ListUnpack": "unpack_list",
-    "prim::Print": "print",
-}
+def _sited(name: str) -> Handler:
+    return lambda low, node: low.site(name, node)
 
 
-@_HANDLERS(*_SITES)
-def _site(low: Lowering, node: Node) -> None:
-    low.site(_SITES[node.kind], node)
+_HANDLERS("prim::TupleUnpack")(_sited("unpack_tuple"))
+_HANDLERS("prim::ListUnpack")(_sited("unpack_list"))
+_HANDLERS("prim::Print")(_sited("print"))
 
 
 @_HANDLERS("prim::ListConstruct", "prim::DictConstruct")
@@ -127,16 +124,13 @@ def _fixed(low: Lowering, node: Node, name: str, x: int = 0, scalar: bool = Fals
         low.registers.free(made)
 
 
-_OF_OBJECTS = {
-    "aten::wait": "wait",
-    "prim::EnumName": "enum_name",
-    "prim::EnumValue": "enum_value",
-}
+def _of_object(name: str) -> Handler:
+    return lambda low, node: _fixed(low, node, name)
 
 
-@_HANDLERS(*_OF_OBJECTS)
-def _of_object(low: Lowering, node: Node) -> None:
-    _fixed(low, node, _OF_OBJECTS[node.kind])
+_HANDLERS("aten::wait")(_of_object("wait"))
+_HANDLERS("prim::EnumName")(_of_object("enum_name"))
+_HANDLERS("prim::EnumValue")(_of_object("enum_value"))
 
 
 @_HANDLERS("aten::len.t")

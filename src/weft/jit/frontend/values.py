@@ -81,9 +81,11 @@ UNKNOWN = Unknown()
 class Sugared:
     """Base: what is not defined for a kind of thing is refused, naming the thing."""
 
+    what = ""
+
     def describe(self) -> str:
         """What this is, for messages."""
-        return type(self).__name__
+        return self.what or type(self).__name__
 
     def value(self, c: Compiler, range: SourceRange) -> Value:
         """The value in the graph."""
@@ -260,9 +262,6 @@ class Known(Sugared):
     def __init__(self, what: str, run: Callable[[Compiler, Call], Sugared]) -> None:
         self.what, self.run = what, run
 
-    def describe(self) -> str:
-        return self.what
-
     def call(self, c: Compiler, call: Call) -> Sugared:
         return self.run(c, call)
 
@@ -283,11 +282,10 @@ class Spread(Sugared):
 class Slice(Sugared):
     """a:b:c inside an index."""
 
+    what = "a slice"
+
     def __init__(self, parts: Sequence[Sugared | None]) -> None:
         self.parts = list(parts)
-
-    def describe(self) -> str:
-        return "a slice"
 
     def static(self, c: Compiler) -> object:
         known = [None if part is None else part.static(c) for part in self.parts]
@@ -297,8 +295,7 @@ class Slice(Sugared):
 class Dots(Sugared):
     """... inside an index."""
 
-    def describe(self) -> str:
-        return "..."
+    what = "..."
 
     def value(self, c: Compiler, range: SourceRange) -> Value:
         fail("expected ... only inside an index, got it as a value", range, "x[..., 0]")

@@ -8,8 +8,8 @@ asks of tensors (csrc/bindings/trace.h); the recorder writes a graph.
     numbers.py    ints and floats that know where they come from
     faces.py      what is no operator of the table: arithmetic, attributes, methods written by hand
     data.py       weft.tensor, from_numpy and the like
-    calls.py      programs, gradients, custom autograd functions
-    library.py    functions of weft that decide by sizes or values, as calls of their programs
+    calls.py      programs, gradients, custom autograd functions; functions of weft that decide by
+                  sizes or values, as calls of their programs
     indexing.py   x[...] as operators
     modules.py    modules: the types of those that are traced
     checks.py     check_trace

@@ -39,9 +39,6 @@ class ContextManager(Sugared):
     ) -> None:
         self.what, self.enter, self.leave = what, enter, leave
 
-    def describe(self) -> str:
-        return self.what
-
 
 class ManagerClass(Sugared):
     """no_grad, enable_grad, set_grad_enabled, inference_mode."""
@@ -70,11 +67,10 @@ class ManagerClass(Sugared):
 class AutocastClass(Sugared):
     """weft.autocast, and weft.cuda.amp.autocast, which has no device_type."""
 
+    what = "the context manager autocast"
+
     def __init__(self, cls: Any) -> None:
         self.cls = cls
-
-    def describe(self) -> str:
-        return "the context manager autocast"
 
     def call(self, c: Compiler, call: Call) -> Sugared:
         if self.cls is not autocast:

@@ -40,9 +40,6 @@ class Iterable(Sugared):
 
     what = "an iterable"
 
-    def describe(self) -> str:
-        return self.what
-
     def source(self, c: Compiler, range: SourceRange) -> Source:
         """Its items."""
         raise NotImplementedError
@@ -258,11 +255,10 @@ class Gathered(Iterator):
 class Deferred(Sugared):
     """An item of a map that is unrolled: computed when the loop comes to it."""
 
+    what = "an item of a map"
+
     def __init__(self, make: Callable[[], Sugared]) -> None:
         self.make = make
-
-    def describe(self) -> str:
-        return "an item of a map"
 
     def value(self, c: Compiler, range: SourceRange) -> Value:
         return self.make().value(c, range)

@@ -183,11 +183,10 @@ def of_base(v: Value, base: type, name: str, function: Any) -> Sugared:
 class Super(Sugared):
     """super(): the attributes of the classes behind the one a method stands in."""
 
+    what = "super()"
+
     def __init__(self, v: Value, after: type) -> None:
         self.v, self.after = v, after
-
-    def describe(self) -> str:
-        return "super()"
 
     def attr(self, c: Compiler, range: SourceRange, name: str) -> Sugared:
         info = info_of(self.v.type)

@@ -38,14 +38,28 @@ from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
 
 
-class EnumClass(Sugared):
-    """An enum class: E.A, E["A"], for e in E."""
+class _OfClass(Sugared):
+    """A class of the program; messages call it `what` and its name."""
 
-    def __init__(self, cls: type[enum.Enum]) -> None:
+    what = "the class"
+
+    def __init__(self, cls: Any) -> None:
         self.cls = cls
 
     def describe(self) -> str:
-        return f"the enum {self.cls.__name__}"
+        return f"{self.what} {self.cls.__name__}"
+
+    def has_attr(self, c: Compiler, name: str) -> bool:
+        return hasattr(self.cls, name)
+
+    def key(self) -> Any:
+        return self.cls
+
+
+class EnumClass(_OfClass):
+    """An enum class: E.A, E["A"], for e in E."""
+
+    what = "the enum"
 
     def attr(self, c: Compiler, range: SourceRange, name: str) -> Sugared:
         members: Any = self.cls.__members__
@@ -85,18 +99,9 @@ class EnumClass(Sugared):
         ]
         return c.call(prelude.member, call.range, *lists, wanted, Simple(c.constant(name)))
 
-    def key(self) -> Any:
-        return self.cls
 
-
-class ScriptClass(Sugared):
+class ScriptClass(_OfClass):
     """A class of the program: its constructor, static methods and constants."""
-
-    def __init__(self, cls: type) -> None:
-        self.cls = cls
-
-    def describe(self) -> str:
-        return f"the class {self.cls.__name__}"
 
     def call(self, c: Compiler, call: Call) -> Sugared:
         info, v = self.new(c, call)
@@ -124,12 +129,6 @@ class ScriptClass(Sugared):
         if len(call.args) != 1 or call.args[0].value.key() is not self.cls or call.kwargs:
             fail("__new__: expected the class as its only argument", call.range)
         return Simple(self.new(c, call)[1])
-
-    def has_attr(self, c: Compiler, name: str) -> bool:
-        return hasattr(self.cls, name)
-
-    def key(self) -> Any:
-        return self.cls
 
 
 class ModuleClass(PythonObject):
@@ -239,21 +238,17 @@ def class_member(c: Compiler, owner: NamedTupleClass, range: SourceRange, name: 
         return TupleFunction(cls, found.__func__, owner)
     if isinstance(found, staticmethod):
         return c.sugar(found.__func__, range, f"{cls.__name__}.{name}")
-    if found is MISSING or name.startswith("_") or name in cls._fields:  # type: ignore[attr-defined]
+    if found is MISSING or name.startswith("_") or name in cls._fields:
         fail(f"expected an attribute of the NamedTuple {cls.__name__}, got {name!r}", range)
     if isinstance(found, FunctionType):
         return TupleFunction(cls, found, None)
     return c.sugar(found, range, f"{cls.__name__}.{name}")
 
 
-class NamedTupleClass(Sugared):
+class NamedTupleClass(_OfClass):
     """A NamedTuple class: its constructor."""
 
-    def __init__(self, cls: type) -> None:
-        self.cls = cls
-
-    def describe(self) -> str:
-        return f"the NamedTuple {self.cls.__name__}"
+    what = "the NamedTuple"
 
     def call(self, c: Compiler, call: Call) -> Sugared:
         """Does what its __new__ does."""
@@ -273,12 +268,6 @@ class NamedTupleClass(Sugared):
     def attr(self, c: Compiler, range: SourceRange, name: str) -> Sugared:
         is_new = name == "__new__"
         return TupleNew(self.cls) if is_new else class_member(c, self, range, name)
-
-    def has_attr(self, c: Compiler, name: str) -> bool:
-        return hasattr(self.cls, name)
-
-    def key(self) -> Any:
-        return self.cls
 
 
 class TupleFunction(Sugared):
@@ -337,7 +326,7 @@ def _made(c: Compiler, owner: NamedTupleClass, call: Call) -> Sugared:
     held = call.args[0].value
     items = held.unrolled(c, call.range)
     if items is None:
-        fields = owner.cls._fields  # type: ignore[attr-defined]
+        fields = owner.cls._fields
         items = take_apart(c, held, len(fields), call.range, "_make")
     return owner.call(c, Call.of(call.range, *items))
 
@@ -373,11 +362,10 @@ class TupleNew(Sugared):
 class SuperOfNew(Sugared):
     """super() inside of __new__."""
 
+    what = "super()"
+
     def __init__(self, after: type) -> None:
         self.after = after
-
-    def describe(self) -> str:
-        return "super()"
 
     def attr(self, c: Compiler, range: SourceRange, name: str) -> Sugared:
         if name != "__new__":
