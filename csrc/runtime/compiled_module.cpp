@@ -131,6 +131,10 @@ Ref<CompiledModule> CompiledModule::read(Ref<Storage> file) {
 
 CompiledModule::CompiledModule(Ref<Storage> file)
     : file_(std::move(file)), archive_(bytes_of(*file_)) {
+  WEFT_CHECK(
+      archive_.has("weft/version"),
+      "load: expected a compiled file, got an archive without a program; `weft compile` makes "
+      "one of it");
   const ZipReader::Bytes version = archive_.record("weft/version");
   const std::string_view text(reinterpret_cast<const char*>(version.data()), version.size());
   WEFT_CHECK(text == kVersion || text == kWithOperators,

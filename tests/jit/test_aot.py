@@ -342,6 +342,14 @@ def test_files_cut_short_are_refused(size: int, image: bytes, tmp_path) -> None:
         load_bytes(image[:size], tmp_path)
 
 
+def test_archives_without_a_program_are_refused(tmp_path) -> None:
+    weft.jit.script(Net()).save(tmp_path / "net.pt")
+    with pytest.raises(
+        RuntimeError, match="got an archive without a program; `weft compile` makes"
+    ):
+        _C.CompiledModule(str(tmp_path / "net.pt"))
+
+
 def test_a_newer_version_is_refused(image: bytes, tmp_path) -> None:
     at = image.index(b"weft/version") + len(b"weft/version")
     at = image.index(b"1", image.index(b"Z", at))
