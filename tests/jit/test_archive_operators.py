@@ -17,6 +17,8 @@ from weft.jit.archive import functions
 from weft.jit.archive.known import BY_KEYWORD
 from weft.jit.archive.operators import _takes_tensor, candidates
 from weft.jit.archive.same import WRITTEN, find
+from weft.jit.module_methods import compiled_method
+from weft.jit.pipeline import optimize
 from weft.serialization import LoadError
 
 
@@ -39,6 +41,15 @@ def test_arguments_of_other_overloads_are_no_dtypes():
     assert str(program.graph).count("prim::numbered_dtype") == 1
     found = program(weft.zeros(12, dtype=weft.int16))  # 12 is the number of no dtype
     assert found.tolist() == [0] and found.dtype == weft.int16
+
+
+def test_dtypes_that_are_known_at_run_time_cost_no_branches():
+    text = "torch.to(torch.add(x, 1), ops.prim.dtype(torch.mul(x, 2)))"
+    program = jit.load(archive(forward(text), ROOT))
+    function = compiled_method(program._jit_info, "forward").function
+    kinds = {node.kind for node in optimize(function).graph.walk()}
+    assert not kinds & {"prim::If", "prim::Loop", "prim::dtype_number", "prim::numbered_dtype"}
+    assert program(weft.ones(2, dtype=weft.int16)).dtype == weft.int16
 
 
 # Calls of operators that weft composes, and the same by weft's functions; x is [1, 4, 6].
