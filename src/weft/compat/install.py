@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from weft import _C
 from weft._runtime.public import weft
 from weft.compat import names
 from weft.compat.absent import is_mention, placeholder
@@ -237,8 +238,9 @@ def _absent_operator(place: str) -> Any:
 
 def _rename_initialisers() -> None:
     """Lets `func.__module__` say torch.nn.init, by which modes know what they leave out."""
-    for name in ("uniform_", "normal_", "constant_", "kaiming_uniform_"):
-        getattr(weft.nn.init, name).__module__ = "torch.nn.init"
+    for value in vars(weft.nn.init).values():
+        if isinstance(value, _C._Overridable):
+            value.__module__ = "torch.nn.init"
 
 
 def _rename_types(modules: Iterable[ModuleType]) -> None:
