@@ -127,7 +127,7 @@ def test_dtypes_frequencies_and_errors() -> None:
             "fft: expected a dtype of at least 32 bits, got float16",
         ),
         (weft.fft.rfft, (weft.ones(3) * 1j,), "rfft: expected a real tensor"),
-        (weft.fft.fft, (weft.ones(3), 0), "fft: expected sizes of at least 1"),
+        (weft.fft.fft, (weft.ones(3), 0), "fft: expected n of at least 1"),
         (weft.fft.fft, (weft.ones(3), None, -1, "half"), "fft: expected norm backward, ortho"),
         (weft.fft.fftn, (weft.ones(3, 3), (1,), (0, 1)), "fftn: expected 2 sizes, got"),
         (weft.fft.fftn, (weft.ones(3, 3), None, (0, 0)), "fftn: expected different dims"),

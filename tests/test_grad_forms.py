@@ -143,9 +143,14 @@ WITHOUT_GAUGE: dict[str, Callable[[Any], Any]] = {
     "solve": lambda a: weft.linalg.solve(a[..., :3], a),
     "solve from the right": lambda a: weft.linalg.solve(a[..., :3], a.mH, left=False),
     "cholesky_solve": lambda a: weft.cholesky_solve(a, a[..., :3].tril()),
+    "cholesky_inverse": lambda a: weft.cholesky_inverse(a[..., :3].tril()),
+    "cholesky_inverse upper": lambda a: weft.cholesky_inverse(a[..., :3].triu(), True),
 }
 SQUARE = ("eigh", "eigh upper", "eigh projector")
-WIDE_OR_SQUARE = ("det", "inv", "solve", "solve from the right", "cholesky_solve", "slogdet")
+WIDE_OR_SQUARE = (
+    "det", "inv", "solve", "solve from the right", "cholesky_solve", "slogdet",
+    "cholesky_inverse", "cholesky_inverse upper",
+)  # fmt: skip
 
 
 def _projector(vectors: weft.Tensor) -> weft.Tensor:

@@ -23,6 +23,18 @@ def _spread(t: Any) -> Any:
 
 #: a function of the library
 FORMS: dict[str, Callable[[Any], Any]] = {
+    "amax: None as dim": lambda t: t.amax(_spread(t), dim=None),
+    "amin: None by place, keepdim": lambda t: _spread(t).amin(None, True),
+    "roll: None as dims": lambda t: _spread(t).roll(1, None),
+    "squeeze_: several dims": lambda t: t.ones(1, 2, 1).squeeze_([0, 2]),
+    "fftn: a whole number as s": lambda t: t.fft.fftn(_spread(t), 2).real,
+    "irfftn: a whole number as s": lambda t: t.fft.irfftn(_spread(t), 3),
+    "cosine_similarity: integers beside floats": lambda t: t.cosine_similarity(
+        t.arange(9).reshape(3, 3), _spread(t)
+    ),
+    "cholesky_inverse: reads the lower triangle": lambda t: t.cholesky_inverse(_spread(t)),
+    "cholesky_inverse: reads the upper triangle": lambda t: t.cholesky_inverse(_spread(t), True),
+    "histogram: a hundred bins": lambda t: t.histogram(_spread(t)).hist,
     "arange: int64 bounds lose their fractions": lambda t: t.arange(-1.5, 2.2, dtype=t.int64),
     "arange: the size of int32 comes of the bounds": lambda t: t.arange(0, 2.9, dtype=t.int32),
     "arange: int32 values of a whole start and step": lambda t: t.arange(
@@ -310,3 +322,29 @@ def test_shifts_in_traces() -> None:
     traced = weft.jit.trace(shifted, weft.tensor([1, 2]))
     given = weft.tensor([3, 1, 0])
     assert traced(given).tolist() == shifted(given).tolist() == [23, 7, 1]
+
+
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"])
+def test_transforms_of_no_points_are_refused(name: str) -> None:
+    for n in (0, -1):
+        with pytest.raises(RuntimeError, match=f"{name}: expected n of at least 1, got {n}"):
+            getattr(weft.fft, name)(weft.ones(4), n)
+
+
+RESULTS: dict[str, Callable[[Any], Any]] = {
+    "histogram": lambda t: t.histogram(_spread(t), 2),
+    "histogramdd": lambda t: t.histogramdd(_spread(t), [2, 1, 1]),
+    "triangular_solve": lambda t: t.triangular_solve(t.ones(3, 1), t.eye(3)),
+    "lu": lambda t: t.linalg.lu(t.eye(3)),
+    "lu_factor_ex": lambda t: t.linalg.lu_factor_ex(t.eye(3)),
+    "lu_unpack": lambda t: t.lu_unpack(*t.linalg.lu_factor(t.eye(3))),
+    "ldl_factor": lambda t: t.linalg.ldl_factor(t.eye(3)),
+    "lstsq": lambda t: t.linalg.lstsq(t.eye(3), t.eye(3)),
+    "solve_ex": lambda t: t.linalg.solve_ex(t.eye(3), t.eye(3)),
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+@pytest.mark.filterwarnings("ignore")
+def test_results_with_names_print_as_there(name: str) -> None:
+    assert repr(RESULTS[name](weft)) == repr(RESULTS[name](torch))

@@ -81,7 +81,14 @@ bool repeat_int(int64_t value, int64_t count, Frame& frame, Value& out) {
   return true;
 }
 
+// None for int[1] dim=[]: as if it were not given. Lists of sizes have no such default.
+bool stands_for_default(const Param& param, PyObject* object) {
+  return object == Py_None && param.list_size > 0 &&
+         param.default_value.tag() == ValueTag::IntList && param.default_value.to_ints().empty();
+}
+
 bool convert_ints(const Param& param, PyObject* object, Frame& frame, Value& out) {
+  if (stands_for_default(param, object)) return store_ints(nullptr, 0, frame, out);
   if (is_list(object)) {
     auto count = static_cast<size_t>(PySequence_Fast_GET_SIZE(object));
     PyObject** items = PySequence_Fast_ITEMS(object);

@@ -235,6 +235,9 @@ Tensor squeeze_(const Tensor& self) { return set_layout(self, views::squeeze(sel
 Tensor squeeze_(const Tensor& self, int64_t dim) {
   return set_layout(self, views::squeeze(self.layout(), dim));
 }
+Tensor squeeze_(const Tensor& self, IntList dims) {
+  return set_layout(self, views::squeeze(self.layout(), dims));
+}
 Tensor unsqueeze_(const Tensor& self, int64_t dim) {
   return set_layout(self, views::unsqueeze(self.layout(), dim));
 }

@@ -71,12 +71,18 @@ def _swapped(norm: str | None) -> str | None:
     return "backward" if norm == "forward" else norm
 
 
+def _size(function: str, n: int | None) -> list[int] | None:
+    """The size of a transform along one dimension, as sizes of several."""
+    if n is not None and n < 1:
+        raise RuntimeError(f"{function}: expected n of at least 1, got {n}")
+    return None if n is None else [n]
+
+
 def _dims_and_sizes(
     function: str, x: Tensor, s: Any, dim: Any
 ) -> tuple[list[int], list[int | None]]:
     """The dimensions, from 0, and the sizes asked for (None: as they are)."""
-    if isinstance(dim, int):
-        dim = [dim]
+    dim, s = ([each] if isinstance(each, int) else each for each in (dim, s))
     if dim is None:
         count = x.dim() if s is None else len(s)
         if count > x.dim():
@@ -169,7 +175,7 @@ def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = N
     >>> weft.fft.fft(weft.tensor([1.0, 2.0, 3.0, 4.0]))
     tensor([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j])
     """
-    return _transform("fft", input, None if n is None else [n], dim, norm, False)
+    return _transform("fft", input, _size("fft", n), dim, norm, False)
 
 
 @numpy_names
@@ -182,7 +188,7 @@ def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
     >>> weft.fft.ifft(weft.fft.fft(weft.tensor([1.0, 2.0, 3.0]))).real
     tensor([1., 2., 3.])
     """
-    return _transform("ifft", input, None if n is None else [n], dim, norm, True)
+    return _transform("ifft", input, _size("ifft", n), dim, norm, True)
 
 
 @numpy_names
@@ -196,7 +202,7 @@ def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
     >>> weft.fft.rfft(weft.tensor([1.0, 2.0, 3.0, 4.0]))
     tensor([10.+0.j, -2.+2.j, -2.+0.j])
     """
-    return _real_transform("rfft", input, None if n is None else [n], dim, norm)
+    return _real_transform("rfft", input, _size("rfft", n), dim, norm)
 
 
 @numpy_names
@@ -211,7 +217,7 @@ def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None =
     >>> weft.fft.irfft(half, n=3)
     tensor([1., 2., 3.])
     """
-    return _real_inverse("irfft", input, None if n is None else [n], dim, norm)
+    return _real_inverse("irfft", input, _size("irfft", n), dim, norm)
 
 
 @numpy_names
@@ -225,7 +231,7 @@ def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
     >>> weft.fft.hfft(weft.tensor([1.0, 2.0, 3.0]))
     tensor([ 8., -2.,  0., -2.])
     """
-    return hfftn(input, None if n is None else [n], [dim], norm)
+    return hfftn(input, _size("hfft", n), [dim], norm)
 
 
 @numpy_names
@@ -239,7 +245,7 @@ def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None =
     >>> weft.fft.ihfft(weft.tensor([8.0, -2.0, 0.0, -2.0])).real
     tensor([1., 2., 3.])
     """
-    return ihfftn(input, None if n is None else [n], [dim], norm)
+    return ihfftn(input, _size("ihfft", n), [dim], norm)
 
 
 # ---- several ----

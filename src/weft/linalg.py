@@ -24,6 +24,7 @@ from weft._functions.matrices import tensorsolve as tensorsolve
 from weft._functions.matrices import vander as vander
 from weft._functions.out import casting_takes_out, takes_out
 from weft._runtime.data_dependent import data_dependent
+from weft._runtime.named_results import shown_as as _shown_as
 from weft._runtime.precision import full_precision as _full_precision
 from weft._runtime.precision import lower_precision as _lower_precision
 from weft._runtime.samples import whole as _whole
@@ -337,6 +338,7 @@ def cond(input: Tensor, p: Any = None) -> Tensor:
     return (matrix_norm(input, p) * matrix_norm(inverse, p)).masked_fill(singular, math.inf)
 
 
+@_shown_as("linalg_lstsq")
 class LeastSquares(NamedTuple):
     """What lstsq gives; fields that the driver does not compute are empty.
 

@@ -7,11 +7,13 @@ from typing import NamedTuple
 from weft import _C
 from weft._C import Tensor
 from weft._functions.out import casting_takes_out, takes_out
+from weft._runtime.named_results import shown_as
 from weft._runtime.torch_function import declare as _declare
 
 _aten = _C._aten
 
 
+@shown_as("linalg_ldl_factor")
 class LDL(NamedTuple):
     """What linalg.ldl_factor gives: L and D in one matrix, and LAPACK's exchanges."""
 
@@ -19,6 +21,7 @@ class LDL(NamedTuple):
     pivots: Tensor
 
 
+@shown_as("linalg_ldl_factor_ex")
 class LDLEx(NamedTuple):
     """What linalg.ldl_factor_ex gives: `info` is 0, or the number of a zero block."""
 

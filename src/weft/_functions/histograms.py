@@ -9,11 +9,21 @@ from typing import Any, NamedTuple
 from weft import _C
 from weft._C import Tensor
 from weft._functions.out import takes_out
+from weft._runtime.named_results import shown_as
 from weft._runtime.torch_function import declare as _declare
 
 
+@shown_as("histogram")
 class Histogram(NamedTuple):
     """The counts (or densities), and where the intervals begin and end."""
+
+    hist: Tensor
+    bin_edges: Any
+
+
+@shown_as("histogramdd")
+class HistogramDD(NamedTuple):
+    """As Histogram, with a tuple of edges."""
 
     hist: Tensor
     bin_edges: Any
@@ -22,7 +32,7 @@ class Histogram(NamedTuple):
 @takes_out
 def histogram(
     input: Tensor,
-    bins: int | Tensor,
+    bins: int | Tensor = 100,
     *,
     range: tuple[float, float] | None = None,
     weight: Tensor | None = None,
@@ -35,7 +45,9 @@ def histogram(
     density: divides by the sum and the lengths. Elements outside count nowhere. No gradient.
 
     >>> histogram(weft.tensor([0.0, 1.0, 2.0, 2.0]), 2)
-    Histogram(hist=tensor([1., 3.]), bin_edges=tensor([0., 1., 2.]))
+    torch.return_types.histogram(
+    hist=tensor([1., 3.]),
+    bin_edges=tensor([0., 1., 2.]))
     """
     points = input.detach().reshape(-1, 1)
     limits = None if range is None else tuple(range)
@@ -52,7 +64,7 @@ def histogramdd(
     range: Sequence[float] | None = None,
     weight: Tensor | None = None,
     density: bool = False,
-) -> Histogram:
+) -> HistogramDD:
     """How many points lie in each box of a grid; input [..., d] holds points of d coordinates.
 
     bins: the number of intervals of every coordinate, or for each of them its number or edges.
@@ -74,7 +86,7 @@ def histogramdd(
     weights = None if weight is None else weight.reshape(-1)
     limits = None if range is None else tuple(range)
     hist, sides = _count("histogramdd", points, edges, limits, weights, density)
-    return Histogram(hist, tuple(sides))
+    return HistogramDD(hist, tuple(sides))
 
 
 def _count(

@@ -9,11 +9,13 @@ from weft._C import Tensor
 from weft._functions.out import takes_out
 from weft._functions.shapes import broadcast_shapes
 from weft._runtime.data_dependent import data_dependent
+from weft._runtime.named_results import shown_as
 from weft._runtime.torch_function import declare as _declare
 
 _aten = _C._aten
 
 
+@shown_as("triangular_solve")
 class TriangularSolve(NamedTuple):
     """What triangular_solve gives."""
 
@@ -108,6 +110,7 @@ def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     return linalg_lu_solve(LU_data, LU_pivots, input)
 
 
+@shown_as("lu_unpack")
 class Unpacked(NamedTuple):
     """What lu_unpack gives; the parts that were not asked for are empty."""
 
@@ -141,6 +144,7 @@ def lu_unpack(
     return Unpacked(P, L, U)
 
 
+@shown_as("linalg_lu_factor")
 class Factors(NamedTuple):
     """What linalg.lu_factor gives: L and U in one matrix, and the exchanges of rows."""
 
@@ -148,6 +152,7 @@ class Factors(NamedTuple):
     pivots: Tensor
 
 
+@shown_as("linalg_lu_factor_ex")
 class FactorsEx(NamedTuple):
     """What linalg.lu_factor_ex gives: `info` is 0, or the number of a zero pivot."""
 
@@ -156,6 +161,7 @@ class FactorsEx(NamedTuple):
     info: Tensor
 
 
+@shown_as("linalg_lu")
 class Decomposition(NamedTuple):
     """What linalg.lu gives: P @ L @ U is the matrix."""
 
@@ -164,6 +170,7 @@ class Decomposition(NamedTuple):
     U: Tensor
 
 
+@shown_as("linalg_solve_ex")
 class SolutionEx(NamedTuple):
     """What linalg.solve_ex gives: `info` is 0, or the number of a zero pivot."""
 

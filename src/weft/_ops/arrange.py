@@ -256,5 +256,10 @@ _inplace_view(
     f"squeeze_.dim({_SELF}, int dim) -> Tensor(a!)", "grad.reshape(self.shape)", "In-place squeeze."
 )
 _inplace_view(
+    f"squeeze_.dims({_SELF}, int[] dim) -> Tensor(a!)",
+    "grad.reshape(self.shape)",
+    "In-place squeeze.",
+)
+_inplace_view(
     f"unsqueeze_({_SELF}, int dim) -> Tensor(a!)", "grad.squeeze(dim)", "In-place unsqueeze."
 )

@@ -93,10 +93,17 @@ def _cholesky_solve_backward(upstream: Any, result: Any, input2: Any, upper: Any
     return -(input2.matmul(both)) if upper else -(both.matmul(input2))
 
 
+def _cholesky_inverse(self: Any, upper: Any) -> Any:
+    """Of the triangle alone, but with the gradient as if all were read, as PyTorch has it."""
+    other = self.tril(-1) if upper else self.triu(1)
+    half = self - other.detach()
+    return ops.linalg_inv(half.mH.matmul(half) if upper else half.matmul(half.mH))
+
+
 op(
     "cholesky_inverse(Tensor self, bool upper=False) -> Tensor",
     doc="The inverse of A from its Cholesky triangle.",
-    compose="linalg_inv(self.mH.matmul(self) if upper else self.matmul(self.mH))",
+    compose=_cholesky_inverse,
     out="out",
     tags=("casts_out",),
 )

@@ -451,6 +451,9 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     if x1.shape != x2.shape:  # sizes of 1 along dim count as often as they are repeated
         shape = broadcast_shapes(x1.shape, x2.shape)
         x1, x2 = x1.expand(shape), x2.expand(shape)
+    if x1.dtype != x2.dtype:
+        common = _C.promote_types(x1.dtype, x2.dtype)
+        x1, x2 = x1.to(common), x2.to(common)
     first = x1 / x1.norm(2, dim, keepdim=True).clamp_min(eps)
     return (first * (x2 / x2.norm(2, dim, keepdim=True).clamp_min(eps))).sum(dim)
 
