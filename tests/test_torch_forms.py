@@ -34,6 +34,10 @@ FORMS: dict[str, Callable[[Any], Any]] = {
     ),
     "cholesky_inverse: reads the lower triangle": lambda t: t.cholesky_inverse(_spread(t)),
     "cholesky_inverse: reads the upper triangle": lambda t: t.cholesky_inverse(_spread(t), True),
+    "view_as: other by its name": lambda t: _spread(t).view_as(other=t.ones(9)),
+    "reshape_as: other by its name": lambda t: _spread(t).t().reshape_as(other=t.ones(9)),
+    "type_as: other by its name": lambda t: _spread(t).type_as(other=t.ones(1, dtype=t.int32)),
+    "cpu: a memory format": lambda t: t.ones(1, 2, 2, 2).cpu(memory_format=t.channels_last),
     "histogram: a hundred bins": lambda t: t.histogram(_spread(t)).hist,
     "arange: int64 bounds lose their fractions": lambda t: t.arange(-1.5, 2.2, dtype=t.int64),
     "arange: the size of int32 comes of the bounds": lambda t: t.arange(0, 2.9, dtype=t.int32),
@@ -339,7 +343,7 @@ RESULTS: dict[str, Callable[[Any], Any]] = {
     "lu_factor_ex": lambda t: t.linalg.lu_factor_ex(t.eye(3)),
     "lu_unpack": lambda t: t.lu_unpack(*t.linalg.lu_factor(t.eye(3))),
     "ldl_factor": lambda t: t.linalg.ldl_factor(t.eye(3)),
-    "lstsq": lambda t: t.linalg.lstsq(t.eye(3), t.eye(3)),
+    "lstsq": lambda t: t.linalg.lstsq(_spread(t), t.arange(1.0, 4.0).unsqueeze(1)),
     "solve_ex": lambda t: t.linalg.solve_ex(t.eye(3), t.eye(3)),
 }
 

@@ -197,10 +197,10 @@ PyMethodDef tensor_methods[] = {
 
     {"to", fast(Traced<"to", tensor_to>::call), kFast,
      "to(dtype | device | other, non_blocking=False, copy=False)"},
-    {"cpu", Traced<"cpu", tensor_cpu>::call, METH_NOARGS,
+    {"cpu", fast(Traced<"cpu", tensor_cpu>::call), kFast,
      "The tensor itself when it is on the CPU, else a copy there."},
     {"type", fast(Traced<"type", tensor_type_method>::call), kFast, "type(dtype=None)"},
-    {"type_as", Traced<"type_as", tensor_type_as>::call, METH_O,
+    {"type_as", fast(Traced<"type_as", tensor_type_as>::call), kFast,
      "Converted to the dtype of another tensor."},
     {"float", fast(Traced<"float", tensor_to_dtype<DType::F32>>::call), kFast,
      "float(memory_format=weft.preserve_format): to float32."},
@@ -226,8 +226,9 @@ PyMethodDef tensor_methods[] = {
      "cfloat(memory_format=weft.preserve_format): to complex64."},
     {"cdouble", fast(Traced<"cdouble", tensor_to_dtype<DType::C128>>::call), kFast,
      "cdouble(memory_format=weft.preserve_format): to complex128."},
-    {"view_as", Traced<"view_as", tensor_view_as>::call, METH_O, "view(other.shape)"},
-    {"reshape_as", Traced<"reshape_as", tensor_reshape_as>::call, METH_O, "reshape(other.shape)"},
+    {"view_as", fast(Traced<"view_as", tensor_view_as>::call), kFast, "view(other.shape)"},
+    {"reshape_as", fast(Traced<"reshape_as", tensor_reshape_as>::call), kFast,
+     "reshape(other.shape)"},
     {nullptr, nullptr, 0, nullptr},
 };
 

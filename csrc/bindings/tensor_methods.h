@@ -24,10 +24,11 @@ PyObject* tensor_backward(PyObject* self, PyObject* const* args, Py_ssize_t coun
 PyObject* tensor_to(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names);
 PyObject* tensor_type_method(PyObject* self, PyObject* const* args, Py_ssize_t count,
                              PyObject* names);
-PyObject* tensor_cpu(PyObject* self, PyObject*);
-PyObject* tensor_type_as(PyObject* self, PyObject* other);
-PyObject* tensor_view_as(PyObject* self, PyObject* other);
-PyObject* tensor_reshape_as(PyObject* self, PyObject* other);
+PyObject* tensor_cpu(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names);
+PyObject* tensor_type_as(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names);
+PyObject* tensor_view_as(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names);
+PyObject* tensor_reshape_as(PyObject* self, PyObject* const* args, Py_ssize_t count,
+                            PyObject* names);
 // float(memory_format=...), half(...) and the like
 template <DType dtype>
 PyObject* tensor_to_dtype(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names);

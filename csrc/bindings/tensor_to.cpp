@@ -140,28 +140,40 @@ PyObject* tensor_type_method(PyObject* self, PyObject* const* args, Py_ssize_t c
   });
 }
 
-PyObject* tensor_cpu(PyObject* self, PyObject*) {
-  return guarded([&] { return convert(self, {}, false, {}, Device{}); });
-}
-
-PyObject* tensor_type_as(PyObject* self, PyObject* other) {
+PyObject* tensor_cpu(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   return guarded([&] {
-    WEFT_CHECK_TYPE(is_tensor(other), "type_as: expected a Tensor, got ", short_type_name(other));
-    return convert(self, unwrap(other).dtype(), false, {}, unwrap(other).device());
+    auto [format] = parse_args("cpu", {"memory_format"}, 0, args, count, names);
+    return convert(self, {}, false, format_arg("cpu", format), Device{});
   });
 }
 
-PyObject* tensor_view_as(PyObject* self, PyObject* other) {
+namespace {
+
+// The tensor of x.view_as(other), or other=.
+const Tensor& other_arg(const char* op, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  auto [other] = parse_args(op, {"other"}, 1, args, count, names);
+  WEFT_CHECK_TYPE(is_tensor(other), op, ": expected a Tensor, got ", short_type_name(other));
+  return unwrap(other);
+}
+
+}  // namespace
+
+PyObject* tensor_type_as(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   return guarded([&] {
-    WEFT_CHECK_TYPE(is_tensor(other), "view_as: expected a Tensor, got ", short_type_name(other));
-    return wrap(ops::view(unwrap(self), unwrap(other).sizes()));
+    const Tensor& other = other_arg("type_as", args, count, names);
+    return convert(self, other.dtype(), false, {}, other.device());
   });
 }
-PyObject* tensor_reshape_as(PyObject* self, PyObject* other) {
+
+PyObject* tensor_view_as(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   return guarded([&] {
-    WEFT_CHECK_TYPE(is_tensor(other), "reshape_as: expected a Tensor, got ",
-                    short_type_name(other));
-    return wrap(ops::reshape(unwrap(self), unwrap(other).sizes()));
+    return wrap(ops::view(unwrap(self), other_arg("view_as", args, count, names).sizes()));
+  });
+}
+PyObject* tensor_reshape_as(PyObject* self, PyObject* const* args, Py_ssize_t count,
+                            PyObject* names) {
+  return guarded([&] {
+    return wrap(ops::reshape(unwrap(self), other_arg("reshape_as", args, count, names).sizes()));
   });
 }
 

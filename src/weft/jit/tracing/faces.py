@@ -358,7 +358,7 @@ def _type(rec: Recorder, self: Tensor, dtype: Any = None, non_blocking: bool = F
 
 
 FACES["type_as"] = lambda rec, self, other: _aten.type_as(self, other)
-FACES["cpu"] = lambda rec, self: self
+FACES["cpu"] = lambda rec, self, memory_format=None: self
 FACES["view_as"] = lambda rec, self, other: _aten.view(self, other.shape)
 FACES["reshape_as"] = lambda rec, self, other: _aten.reshape(self, other.shape)
 
