@@ -854,6 +854,24 @@ def test_we_read_pytorch(torch: Any, tmp_path: Path, mmap: bool, new: bool) -> N
 
 
 @pytest.mark.parity
+def test_pytorch_reads_our_old_format(torch: Any, tmp_path: Path) -> None:
+    value = everything(weft)
+    weft.save(value, tmp_path / "x.pt", _use_new_zipfile_serialization=False)
+    for loaded in (torch.load(tmp_path / "x.pt"), weft.load(tmp_path / "x.pt")):
+        assert same(loaded, value)
+        assert [x.stride() for x in loaded["views"]] == [x.stride() for x in value["views"]]
+    file = io.BytesIO()
+    weft.save([weft.ones(2), 1], file, pickle, 4, _use_new_zipfile_serialization=False)
+    file.seek(0)
+    assert same(torch.load(file), [weft.ones(2), 1])
+
+
+def test_save_refuses_other_picklers() -> None:
+    with pytest.raises(ValueError, match="save: expected the standard library's pickle, got <mod"):
+        weft.save(1, io.BytesIO(), pickle_module=io)
+
+
+@pytest.mark.parity
 def test_pytorch_computes_where_our_records_are(torch: Any, tmp_path: Path) -> None:
     from torch.utils.serialization import config
 

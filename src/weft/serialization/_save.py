@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import pickle
+from collections.abc import Callable
 from typing import Any
 
 from weft.serialization.atomic import replaced_file
+from weft.serialization.legacy_writer import legacy_pieces
 from weft.serialization.pickle_writer import PickleWriter
 from weft.serialization.zip_writer import ZipWriter
 
@@ -13,7 +16,7 @@ from weft.serialization.zip_writer import ZipWriter
 def save(
     obj: Any,
     f: str | os.PathLike[str] | Any,
-    pickle_module: None = None,
+    pickle_module: Any = None,
     pickle_protocol: int = 2,
     _use_new_zipfile_serialization: bool = True,
 ) -> None:
@@ -27,6 +30,9 @@ def save(
     Tensors that share memory share one record: all of their storage is written, so clone() a small
     view of a large tensor first.
 
+    pickle_protocol: nothing; it is 2. _use_new_zipfile_serialization=False writes the format from
+    before PyTorch 1.6. ValueError for another pickle_module than the standard library's.
+
     A path gets its new content all at once when it is complete: until then, and if saving fails,
     the old file stays whole. The same object always gives the same bytes.
 
@@ -36,27 +42,38 @@ def save(
     >>> weft.load(io.BytesIO(file.getvalue()))
     [tensor([1., 1.]), {'lr': 0.1}]
     """
-    if pickle_module is not None or pickle_protocol != 2 or not _use_new_zipfile_serialization:
-        raise ValueError("save: expected the zip format with pickle protocol 2, got another")
+    if pickle_module not in (None, pickle):
+        raise ValueError(f"save: expected the standard library's pickle, got {pickle_module!r}")
     if isinstance(f, (str, os.PathLike)):
         folder = os.path.splitext(os.path.basename(os.fspath(f)))[0]
-        writer = _pickled(obj)
+        write = _writer(obj, folder, _use_new_zipfile_serialization)
         with replaced_file(f) as file:
-            _write(file, folder if folder.isascii() and folder else "archive", *writer)
+            write(file)
     elif hasattr(f, "write"):
-        _write(f, "archive", *_pickled(obj))
+        _writer(obj, "archive", _use_new_zipfile_serialization)(f)
     else:
         raise TypeError(f"save: expected a path or a writable file, got {type(f).__name__}")
 
 
-def _pickled(obj: Any) -> tuple[bytes, list[Any]]:
-    writer = PickleWriter()
-    return writer.dump(obj), writer.storages
+def _writer(obj: Any, folder: str, as_zip: bool) -> Callable[[Any], None]:
+    """What writes an object, pickled already, to a file."""
+    if not as_zip:
+        pieces = legacy_pieces(obj)
+
+        def write(file: Any) -> None:
+            for each in pieces:
+                file.write(each)
+
+        return write
+    made = PickleWriter()
+    content = made.dump(obj)
+    name = folder if folder.isascii() and folder else "archive"
+    return lambda file: _write(file, name, content, made.storages)
 
 
-def _write(file: Any, folder: str, pickle: bytes, storages: list[Any]) -> None:
+def _write(file: Any, folder: str, content: bytes, storages: list[Any]) -> None:
     archive = ZipWriter(file, folder)
-    archive.add("data.pkl", pickle)
+    archive.add("data.pkl", content)
     archive.add(".format_version", b"1")
     archive.add(".storage_alignment", b"64")
     archive.add("byteorder", b"little")

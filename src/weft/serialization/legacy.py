@@ -19,7 +19,7 @@ from weft.serialization.storages import MapLocation, Storages, description
 from weft.serialization.unpickle import Callee, Unpickler
 
 _MAGIC = 0x1950A86A20F9469CFC6C
-_VERSION = 1001
+VERSION = 1001
 START = b"\x80\x02\x8a\n" + _MAGIC.to_bytes(10, "little") + b"."
 _NOTHING = _C.empty(0, dtype=_C.uint8)
 
@@ -59,8 +59,8 @@ def _survey(
     )
     reader.load()
     version, machine = reader.load(), reader.load()
-    if type(version) is not int or version != _VERSION or type(machine) is not dict:
-        raise LoadError(f"load: expected version {_VERSION} of the old format, got another")
+    if type(version) is not int or version != VERSION or type(machine) is not dict:
+        raise LoadError(f"load: expected version {VERSION} of the old format, got another")
     if machine.get("little_endian") is not True:
         raise LoadError("load: expected little-endian bytes in the old format, got big-endian ones")
     begin = reader.position
