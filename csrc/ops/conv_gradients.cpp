@@ -11,7 +11,7 @@
 namespace weft::native::conv {
 namespace {
 
-constexpr int64_t kStrip = blas::kStrip;
+using blas::kStrip;
 
 // Positions [first, last) of a line of results whose tap at `shift` lies in the image.
 struct Inside {

@@ -12,7 +12,8 @@
 namespace weft::native::conv {
 namespace {
 
-constexpr int64_t kPoints = 16, kStrip = blas::kStrip;
+using blas::kStrip;
+constexpr int64_t kPoints = 16;
 
 // A register of floats; Bytes: of a register.
 template <int Bytes>
