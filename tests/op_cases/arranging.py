@@ -93,6 +93,7 @@ def _squeezes(*args: Any) -> Any:
 
 case("squeeze_", check=_squeezes(), grad=False)
 case("squeeze_.dim", check=_squeezes(1), grad=False)
+case("squeeze_.dims", check=_squeezes([0, 1]), grad=False)
 
 
 # ---- written at indices ----
