@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -54,7 +55,8 @@ def lost(stage: str, number: int, is_victim: bool) -> None:
         return
 
     def end() -> None:
-        os.kill(os.getpid(), number)
+        # Sent to this thread: another one that took it would stop this one some instructions later.
+        signal.pthread_kill(threading.get_ident(), number)
 
     def at_name(old: Any, new: Any) -> None:  # whole, but not yet under its name
         if (Path(new).name == checkpoint.files.INDEX) == (stage == "index"):
