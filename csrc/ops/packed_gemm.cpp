@@ -57,7 +57,7 @@ struct Floats {
     }                                                                              \
   };
 DEFINE_WORDS(BFloat16Pairs, float, "vdpbf16ps %2, %1, %0")
-DEFINE_WORDS(Int8Quads, int32_t, "vpdpbusd %1, %2, %0")
+DEFINE_WORDS(Int8Quads, uint32_t, "vpdpbusd %1, %2, %0")
 #undef DEFINE_WORDS
 #endif
 
@@ -234,7 +234,7 @@ void gemm_strips(int64_t m, int64_t n, int64_t k, const float* a, int64_t a_row,
                  int64_t strip, bool add, float* c, int64_t c_row, const Sink& sink, Elements of) {
   static const Tiles kTiles[] = {blas::tiles(), tiles_pairs(), tiles_quads()};
   const Tiles& tiles = kTiles[static_cast<size_t>(of)];
-  const auto edge = of == Elements::Int8Quads ? edge_tile<int32_t> : edge_tile<float>;
+  const auto edge = of == Elements::Int8Quads ? edge_tile<uint32_t> : edge_tile<float>;
   for (int64_t j = 0, width; j < n; j += width) {
     const bool one = n - j <= kStrip;
     width = one ? kStrip : tiles.strips * kStrip;

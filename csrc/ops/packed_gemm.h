@@ -29,7 +29,7 @@ struct Sink {
 
 // What an element of a factor is: a float, or in its four bytes small numbers that follow each
 // other along k, whose products are added at once: two bfloat16, or four int8 (of a, unsigned),
-// whose sums and Sink are int32.
+// whose sums and Sink are int32, which wrap around, without ReLU.
 enum class Elements : uint8_t { Floats, BFloat16Pairs, Int8Quads };
 // Whether the processor can.
 bool multiplies(Elements of);
