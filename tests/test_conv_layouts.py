@@ -71,6 +71,7 @@ GRADIENTS = [
     ((1, 32, 40, 40), 24, (3, 3), 1, 1, 1, 1),  # several blocks of positions
     ((3, 16, 30, 30), 200, (3, 3), 1, 1, 1, 1),  # in planes, blocks that end within an image
     ((1, 128, 8, 8), 512, (3, 3), 2, 1, 1, 1),  # parts of channels
+    ((0, 16, 8, 8), 128, (3, 3), 1, 1, 1, 1),
 ]
 
 
@@ -101,6 +102,18 @@ def test_gradients(case: tuple[Any, ...], by_channels: bool, threads: int) -> No
         assert (np.abs(got.double().numpy() - exact.numpy()) <= bound).all()
         if by_channels and min(w.shape[:2]) >= 8 and exact is results[0][0]:
             assert got.is_contiguous(memory_format=weft.channels_last)
+
+
+def test_gradients_of_a_row_of_columns() -> None:
+    """Channels beside each other, and a dimension of size 1 whose stride says nothing of that."""
+    x = weft.from_numpy(RNG.normal(size=(2, 16, 9)).astype(np.float32))
+    grad = x.transpose(1, 2).contiguous().transpose(1, 2).unsqueeze(3)
+    weight = weft.from_numpy(RNG.normal(size=(16, 24, 3, 1)).astype(np.float32))
+    images = weft.zeros(2, 24, 9, 1, requires_grad=True)
+    y = weft.conv2d(images, weight, None, 1, (1, 0))
+    (got,) = weft.autograd.grad(y, images, grad, retain_graph=True)
+    (expected,) = weft.autograd.grad(y, images, grad.contiguous())
+    assert weft.allclose(got, expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -118,6 +118,17 @@ def test_statistics_over_rows(rows: int, channels: int, dtype: weft.dtype) -> No
     assert (np.abs(y.double().numpy() - expected) <= eps * scale + rounding + 1e-12).all()
 
 
+def test_statistics_of_few_wide_rows() -> None:
+    """Fewer rows than blocks of that many elements."""
+    x = _random(3, 70_000).requires_grad_()
+    y = F.batch_norm(x, None, None, training=True)
+    exact = x.detach().double()
+    exact = (exact - exact.mean(0)) / (exact.var(0, correction=0) + 1e-5).sqrt()
+    assert weft.allclose(y.double(), exact, rtol=1e-4, atol=1e-4)
+    (gradient,) = weft.autograd.grad(y.square().sum(), x)
+    assert bool(gradient.isfinite().all())
+
+
 @pytest.mark.threads
 def test_threads_change_nothing_in_statistics() -> None:
     x = _random(4, 24, 40, 50).contiguous(memory_format=IMAGES)

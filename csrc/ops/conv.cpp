@@ -399,7 +399,8 @@ Tensor _conv2d_backward_input(const Tensor& grad_output, const Tensor& weight, I
   const bool in_pairs = multiplies_gradient_pairs(g, grad_output);
   if (in_pairs || (dtype == DType::F32 && goes_by_channels(grad_output))) {
     const Tensor grad = by_rows(grad_output);
-    const Tensor out = empty_as(op, grad, input_size, DType::F32);
+    const auto format = static_cast<int64_t>(MemoryFormat::ChannelsLast);
+    const Tensor out = make_empty(op, input_size, {DType::F32, {}, grad.device(), {}, format});
     if (conv::channels_backward_input(g, grad, weight, out.data_as<float>())) {
       const Tensor result = as_dtype(out, dtype);
       return goes_by_channels(grad_output) || goes_by_channels(weight) ? result : in_order(result);

@@ -270,6 +270,7 @@ void backward_weight(const Geometry& g, const T* grad, bool has_planes, const T*
                      float* out) {
   const int64_t words = (g.batch * g.positions() + kEach<T> - 1) / kEach<T>;
   const int64_t of_group = g.group_out() * g.depth();
+  if (words == 0) std::fill_n(out, g.groups * of_group, 0.0f);  // a batch of no images
   auto multiply = [&](const blas::Factors& factors, float* to) {
     blas::PackedProduct product{};
     product.m = g.group_out(), product.n = g.depth(), product.k = words;

@@ -90,7 +90,9 @@ class RowBlocks {
  private:
   static int64_t blocks_of(const Channels& c) {
     constexpr int64_t kElements = int64_t{1} << 15, kMost = 256;
-    return std::clamp<int64_t>(c.count() * c.channels / kElements, 1, kMost);
+    // No block without rows: it has no mean.
+    const int64_t blocks = std::min({c.count() * c.channels / kElements, c.count(), kMost});
+    return std::max<int64_t>(blocks, 1);
   }
   int64_t rows_, channels_, count_;
 };
