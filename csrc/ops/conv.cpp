@@ -236,15 +236,11 @@ Tensor operand(const Tensor& tensor) {
   return in_order(as_dtype(tensor, compute_type(tensor.dtype())));
 }
 
-bool goes_by_channels(const Tensor& x) {
-  return !x.is_contiguous() && x.layout().has_format(MemoryFormat::ChannelsLast);
-}
-
-// In another dtype, in the same order.
-Tensor converted(const Tensor& x, DType dtype) {
-  const Tensor out = empty_as("conv2d", x, x.sizes(), dtype);
-  copy_into(out, x);
-  return out;
+// By channels; small numbers at whole words.
+Tensor by_rows(const Tensor& images) {
+  const bool is_aligned = images.offset() * images.item_size() % sizeof(float) == 0;
+  if (goes_by_channels(images) && is_aligned) return images;
+  return ops::clone(images, static_cast<int64_t>(MemoryFormat::ChannelsLast));
 }
 
 // What the loops over planes gave, by channels where one of the operands lies so. A signal, which
@@ -275,7 +271,7 @@ bool gives_channels(const Geometry& g, const Tensor& input, const Tensor& weight
 Tensor by_channels(const Geometry& g, const Tensor& input, const Tensor& weight,
                    const blas::Sink& sink) {
   const auto format = static_cast<int64_t>(MemoryFormat::ChannelsLast);
-  const Tensor x = goes_by_channels(input) ? input : ops::clone(input, format);
+  const Tensor x = by_rows(input);
   const Dims sizes{g.batch, g.out_channels, g.out_height, g.out_width};
   Tensor out = make_empty("conv2d", sizes, {DType::F32, {}, input.device(), {}, format});
   if (out.numel() == 0) return out;
@@ -293,15 +289,14 @@ bool multiplies_channel_pairs(const Geometry& g, const Tensor& input) {
 Tensor by_channel_pairs(const Geometry& g, const Tensor& input, const Tensor& weight,
                         const float* bias) {
   const auto format = static_cast<int64_t>(MemoryFormat::ChannelsLast);
-  const bool lies_so = goes_by_channels(input) && input.offset() % 2 == 0;
-  const Tensor x = lies_so ? input : ops::clone(input, format);
+  const Tensor x = by_rows(input);
   const Dims sizes{g.batch, g.out_channels, g.out_height, g.out_width};
   const Tensor sums = make_empty("conv2d", sizes, {DType::F32, {}, input.device(), {}, format});
   if (sums.numel() > 0) {
     conv::channel_pairs_forward(g, x.data_as<const BFloat16>(), weight, {bias},
                                 sums.data_as<float>());
   }
-  const Tensor out = converted(sums, input.dtype());
+  const Tensor out = as_dtype(sums, input.dtype());
   return goes_by_channels(input) || goes_by_channels(weight) ? out : in_order(out);
 }
 
@@ -332,9 +327,9 @@ Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, Int
     return by_channel_pairs(g, input, weight, b.defined() ? b.data_as<const float>() : nullptr);
   }
   if (const DType compute = compute_type(input.dtype()); compute != input.dtype()) {
-    const Tensor sums = conv2d(converted(input, compute), converted(weight, compute), b, stride,
+    const Tensor sums = conv2d(as_dtype(input, compute), as_dtype(weight, compute), b, stride,
                                padding, dilation, groups);
-    return converted(sums, input.dtype());
+    return as_dtype(sums, input.dtype());
   }
   Dims sizes{g.batch, g.out_channels, g.out_height, g.out_width};
   if (input.dim() == 3) sizes.erase(0);
@@ -375,12 +370,6 @@ Tensor _conv2d_sum(const Tensor& input, const Tensor& weight, const Tensor& bias
 
 namespace {
 
-// By channels, at whole pairs.
-Tensor by_rows(const Tensor& images) {
-  const bool lies_so = goes_by_channels(images) && images.offset() % 2 == 0;
-  return lies_so ? images : ops::clone(images, static_cast<int64_t>(MemoryFormat::ChannelsLast));
-}
-
 // Whether gradients of bfloat16 images are sums of products of pairs.
 bool multiplies_gradient_pairs(const Geometry& g, const Tensor& images) {
   return multiplies_in_pairs(images.dtype()) && images.dim() == 4 && g.group_out() % 2 == 0;
@@ -408,9 +397,9 @@ Tensor _conv2d_backward_input(const Tensor& grad_output, const Tensor& weight, I
   }
   if (const DType compute = compute_type(dtype); compute != dtype) {
     const Tensor sums =
-        _conv2d_backward_input(converted(grad_output, compute), converted(weight, compute),
+        _conv2d_backward_input(as_dtype(grad_output, compute), as_dtype(weight, compute),
                                input_size, stride, padding, dilation, groups);
-    return converted(sums, dtype);
+    return as_dtype(sums, dtype);
   }
   const Tensor grad = operand(grad_output);
   Tensor out = Tensor::empty(input_size, dtype, grad.device(), op);

@@ -60,6 +60,13 @@ void unroll(const Geometry& g, LineRange lines, const T* image, T* columns);
 template <class T>
 void unroll_add(const Geometry& g, LineRange lines, const T* columns, T* image);
 
+// Output positions [first, last) of `count` whose tap at `shift` (kernel offset minus padding)
+// falls inside [0, size).
+struct Range {
+  int64_t first, last;
+};
+Range inside(int64_t shift, int64_t stride, int64_t size, int64_t count);
+
 // Calls fn with an element type that convolution computes in.
 template <class Fn>
 void dispatch_conv(const char* op, DType dtype, Fn&& fn) {

@@ -25,9 +25,7 @@ void for_each_line(const Geometry& g, Fn&& fn) {
   for (int64_t i = 0; i < g.kernel_h; ++i) {
     for (int64_t j = 0; j < g.kernel_w; ++j) {
       const int64_t shift = j * g.dilation_w - g.pad_w;
-      const int64_t first = shift >= 0 ? 0 : (-shift + g.stride_w - 1) / g.stride_w;
-      const int64_t reach = g.width - shift;
-      const int64_t last = reach <= 0 ? 0 : std::min(g.out_width, (reach - 1) / g.stride_w + 1);
+      const auto [first, last] = inside(shift, g.stride_w, g.width, g.out_width);
       if (first >= last) continue;
       for (int64_t y = 0; y < g.out_height; ++y) {
         const int64_t from = y * g.stride_h + i * g.dilation_h - g.pad_h;

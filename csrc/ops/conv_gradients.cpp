@@ -13,17 +13,6 @@ namespace {
 
 using blas::kStrip;
 
-// Positions [first, last) of a line of results whose tap at `shift` lies in the image.
-struct Inside {
-  int64_t first, last;
-
-  Inside(const Geometry& g, int64_t shift) {
-    const int64_t reach = g.width - shift;
-    first = shift >= 0 ? 0 : (-shift + g.stride_w - 1) / g.stride_w;
-    last = reach <= 0 ? 0 : (reach - 1) / g.stride_w + 1;
-  }
-};
-
 // Numbers of T, float or BFloat16, that make a word of the tiles (packed_words.h), and how those
 // are multiplied.
 template <class T>
@@ -44,15 +33,15 @@ WEFT_INLINE void pack_strip_body(const Geometry& g, const T* image, int64_t begi
   const int64_t down = tap / g.kernel_w * g.dilation_h - g.pad_h;
   const int64_t shift = tap % g.kernel_w * g.dilation_w - g.pad_w;
   const int64_t step = g.stride_w * g.in_channels;
-  const Inside inside(g, shift);
+  const Range hits = inside(shift, g.stride_w, g.width, g.out_width);
   image += column % g.group_in();
   for (const int64_t end = begin + count; begin < end;) {
     const int64_t x = begin % g.out_width, line = begin / g.out_width;
     const int64_t stop = std::min(g.out_width, x + end - begin);
     const int64_t row = line % g.out_height * g.stride_h + down;
     const bool hit = row >= 0 && row < g.height;
-    const int64_t first = hit ? std::clamp(inside.first, x, stop) : stop;
-    const int64_t last = hit ? std::clamp(inside.last, first, stop) : stop;
+    const int64_t first = hit ? std::clamp(hits.first, x, stop) : stop;
+    const int64_t last = hit ? std::clamp(hits.last, first, stop) : stop;
     std::memset(static_cast<void*>(to), 0, static_cast<size_t>(first - x) * kStrip * sizeof(T));
     to += (first - x) * kStrip;
     const T* from = image +
@@ -200,12 +189,12 @@ void add_lines(const Geometry& g, TurnedTaps<T>& taps, int64_t group, int64_t fi
     const int64_t tap = line % g.taps(), y = line / g.taps();
     const int64_t row = y * g.stride_h + tap / g.kernel_w * g.dilation_h - g.pad_h;
     const int64_t shift = tap % g.kernel_w * g.dilation_w - g.pad_w;
-    const Inside inside(g, shift);
-    const int64_t rows = std::min(inside.last, g.out_width) - inside.first;
+    const Range hits = inside(shift, g.stride_w, g.width, g.out_width);
+    const int64_t rows = hits.last - hits.first;
     if (row < 0 || row >= g.height || rows <= 0) continue;
-    const int64_t at = row * g.width + inside.first * g.stride_w + shift;
+    const int64_t at = row * g.width + hits.first * g.stride_w + shift;
     taps.add(group, tap, first, count, rows,
-             grad + (y * g.out_width + inside.first) * g.out_channels + group * g.group_out(),
+             grad + (y * g.out_width + hits.first) * g.out_channels + group * g.group_out(),
              image + at * g.in_channels + group * g.group_in() + first, g.stride_w * g.in_channels);
   }
 }

@@ -63,18 +63,13 @@ Geometry geometry(const char* op, IntList input, IntList weight, const Window& w
   return g;
 }
 
-namespace {
-
-// The output positions [first, last) whose tap at `shift` (kernel offset minus padding) falls
-// inside [0, size).
-struct Range {
-  int64_t first, last;
-};
 Range inside(int64_t shift, int64_t stride, int64_t size, int64_t count) {
   const int64_t first = shift >= 0 ? 0 : (-shift + stride - 1) / stride;
   const int64_t last = size - shift <= 0 ? 0 : (size - shift - 1) / stride + 1;
   return {std::min(first, count), std::clamp(last, std::min(first, count), count)};
 }
+
+namespace {
 
 // Calls row(line of columns, line of the image or null when in the padding, columns inside, shift)
 // for each line of output positions.

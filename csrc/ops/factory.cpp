@@ -43,6 +43,14 @@ Tensor make_empty(const char* op, IntList size, const FactoryOptions& options) {
   return dense.with_layout({Dims(size), strides, 0});
 }
 
+Tensor in_format(const char* op, const Tensor& tensor, MemoryFormat format, DType dtype) {
+  if (tensor.dtype() == dtype && tensor.layout().has_format(format)) return tensor;
+  Tensor result = make_empty(op, tensor.sizes(),
+                             {dtype, {}, tensor.device(), {}, static_cast<int64_t>(format)});
+  copy_into(result, tensor);
+  return result;
+}
+
 Tensor empty_as(const char* op, const Tensor& model, IntList size, DType dtype) {
   const bool fits = static_cast<int64_t>(size.size()) == model.dim();
   const auto format = fits ? model.layout().suggested_format() : MemoryFormat::Contiguous;

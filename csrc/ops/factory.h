@@ -20,6 +20,13 @@ void check_options(const char* op, const FactoryOptions& options);
 
 // Uninitialised, laid out as asked.
 Tensor make_empty(const char* op, IntList size, const FactoryOptions& options);
+// Whether images lie by channels, and not in planes as well.
+inline bool goes_by_channels(const Tensor& images) {
+  return !images.is_contiguous() && images.layout().has_format(MemoryFormat::ChannelsLast);
+}
+
+// The tensor itself where it has the dtype and the format, else a copy that has.
+Tensor in_format(const char* op, const Tensor& tensor, MemoryFormat format, DType dtype);
 // In the format that the layout of `model` suggests, where the result has as many dimensions.
 Tensor empty_as(const char* op, const Tensor& model, IntList size, DType dtype);
 

@@ -81,6 +81,7 @@ MemoryFormat common_format(const TensorList& tensors) {
   for (const Tensor& tensor : tensors) {
     if (format == MemoryFormat::Contiguous) format = tensor.layout().suggested_format();
   }
+  if (format == MemoryFormat::Contiguous) return format;
   for (const Tensor& tensor : tensors) {
     const Layout& layout = tensor.layout();
     const bool fits = layout.has_format(format) || layout.suggested_format() == format;

@@ -47,13 +47,6 @@ Tensor image_of(const char* op, const Channels& c, const Tensor& like, DType dty
                     {dtype, {}, like.device(), {}, static_cast<int64_t>(c.format)});
 }
 
-Tensor in_format(const char* op, const Channels& c, const Tensor& tensor, DType dtype) {
-  if (tensor.dtype() == dtype && tensor.layout().has_format(c.format)) return tensor;
-  Tensor result = image_of(op, c, tensor, dtype);
-  copy_into(result, tensor);
-  return result;
-}
-
 void check_vector(const char* op, const char* what, const Tensor& tensor, const Channels& c) {
   if (!tensor.defined()) return;
   WEFT_CHECK(tensor.dim() == 1 && tensor.numel() == c.channels, op, ": expected a ", what,
@@ -248,7 +241,7 @@ std::tuple<Tensor, Tensor, Tensor> _batch_norm_train(const Tensor& input, const 
                    ": expected more than 1 value per channel when training, got shape ",
                    AsTuple{input.sizes()});
   const DType compute = compute_type(input.dtype());
-  const Tensor x = in_format(op, c, input, compute), w = operand(weight, compute),
+  const Tensor x = in_format(op, input, c.format, compute), w = operand(weight, compute),
                b = operand(bias, compute);
   const int64_t per_channel[] = {c.channels};
   Tensor out = image_of(op, c, input, compute);
@@ -279,7 +272,8 @@ std::tuple<Tensor, Tensor, Tensor> _batch_norm_backward(const Tensor& grad_outpu
   WEFT_CHECK(grad_output.sizes() == input.sizes(), op, ": expected a gradient of shape ",
              AsTuple{input.sizes()}, ", got ", AsTuple{grad_output.sizes()});
   const DType compute = compute_type(input.dtype());
-  const Tensor g = in_format(op, c, grad_output, compute), x = in_format(op, c, input, compute);
+  const Tensor g = in_format(op, grad_output, c.format, compute),
+               x = in_format(op, input, c.format, compute);
   const Tensor w = operand(weight, compute), m = operand(mean, compute),
                r = operand(invstd, compute);
   const int64_t per_channel[] = {c.channels};

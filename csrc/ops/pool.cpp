@@ -106,32 +106,15 @@ void dispatch_max(DType dtype, Fn&& fn) {
   }
 }
 
-// Whether an operand is read by channels, where it lies, and the result is written so.
-bool goes_by_channels(const Tensor& x) {
-  return !x.is_contiguous() && x.layout().has_format(MemoryFormat::ChannelsLast);
+// That of an operand which is read where it lies, and of its result.
+MemoryFormat format_of(const Tensor& x) {
+  return goes_by_channels(x) ? MemoryFormat::ChannelsLast : MemoryFormat::Contiguous;
 }
 
 // An uninitialised tensor in the order of x's memory.
 Tensor like(const Tensor& x, IntList sizes, DType dtype, const char* op) {
-  const auto format = goes_by_channels(x) ? MemoryFormat::ChannelsLast : MemoryFormat::Contiguous;
-  return make_empty(op, sizes, {dtype, {}, x.device(), {}, static_cast<int64_t>(format)});
-}
-
-Tensor in_type(const Tensor& x, DType dtype, const char* op) {
-  if (x.dtype() == dtype) return x;
-  Tensor result = like(x, x.sizes(), dtype, op);
-  copy_into(result, x);
-  return result;
-}
-
-// x in the order of another tensor's memory, in a dtype.
-Tensor in_order_of(const Tensor& model, const Tensor& x, DType dtype, const char* op) {
-  const auto format =
-      goes_by_channels(model) ? MemoryFormat::ChannelsLast : MemoryFormat::Contiguous;
-  if (x.dtype() == dtype && x.layout().has_format(format)) return x;
-  Tensor result = like(model, x.sizes(), dtype, op);
-  copy_into(result, x);
-  return result;
+  const auto format = static_cast<int64_t>(format_of(x));
+  return make_empty(op, sizes, {dtype, {}, x.device(), {}, format});
 }
 
 // Calls fn(Line) for each line of results, in the order of the operand's memory.
@@ -165,12 +148,12 @@ std::tuple<Tensor, Tensor> max_pool(const Tensor& self, IntList kernel_size, Int
   const char* op = "max_pool2d";
   const Pooling p =
       pool::make_pooling(op, self.sizes(), kernel_size, stride, padding, dilation, ceil_mode);
-  const Tensor x = in_type(self, max_type(op, self.dtype()), op);
+  const Tensor x = as_dtype(self, max_type(op, self.dtype()));
   const Tensor out = like(x, p.out_sizes, x.dtype(), op);
   const Tensor indices = with_indices ? like(x, p.out_sizes, DType::I64, op) : Tensor();
   dispatch_max(x.dtype(),
                [&](auto type) { max_of<typename decltype(type)::type>(p, x, out, indices); });
-  return {in_type(out, self.dtype(), op), indices};
+  return {as_dtype(out, self.dtype()), indices};
 }
 
 }  // namespace
@@ -238,7 +221,7 @@ Tensor _max_pool2d_backward(const Tensor& grad_output, const Tensor& indices, In
   const char* op = "_max_pool2d_backward";
   check_grad(op, grad_output, indices.sizes());
   const Tensor at = goes_by_channels(indices) ? indices : in_order(indices);
-  const Tensor grad = in_order_of(at, grad_output, max_type(op, grad_output.dtype()), op);
+  const Tensor grad = in_format(op, grad_output, format_of(at), max_type(op, grad_output.dtype()));
   const Planes p = planes_of(op, input_size, at);
   const Tensor out = like(at, input_size, grad.dtype(), op);
   fill(out, 0, op);
@@ -256,13 +239,13 @@ Tensor _max_pool2d_backward(const Tensor& grad_output, const Tensor& indices, In
       }
     });
   });
-  return in_type(out, grad_output.dtype(), op);
+  return as_dtype(out, grad_output.dtype());
 }
 
 Tensor _max_pool2d_gather(const Tensor& self, const Tensor& indices) {
   const char* op = "_max_pool2d_gather";
   const Tensor at = goes_by_channels(indices) ? indices : in_order(indices);
-  const Tensor x = in_order_of(at, self, self.dtype(), op);
+  const Tensor x = in_format(op, self, format_of(at), self.dtype());
   const Planes p = planes_of(op, x.sizes(), at);
   const Tensor out = like(at, indices.sizes(), x.dtype(), op);
   dispatch_size(x.dtype(), [&](auto type) {
@@ -354,13 +337,13 @@ Tensor avg_pool2d(const Tensor& self, IntList kernel_size, IntList stride, IntLi
   const Averaging mode = averaging(op, count_include_pad, divisor_override);
   const Pooling p =
       pool::make_pooling(op, self.sizes(), kernel_size, stride, padding, kNoDilation, ceil_mode);
-  const Tensor x = in_type(self, compute_type(self.dtype()), op);
+  const Tensor x = as_dtype(self, compute_type(self.dtype()));
   const Tensor out = like(x, p.out_sizes, x.dtype(), op);
   dispatch_float(op, x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     average<T>(p, mode, x, out);
   });
-  return in_type(out, self.dtype(), op);
+  return as_dtype(out, self.dtype());
 }
 
 Tensor _avg_pool2d_backward(const Tensor& grad_output, IntList input_size, IntList kernel_size,
@@ -371,7 +354,8 @@ Tensor _avg_pool2d_backward(const Tensor& grad_output, IntList input_size, IntLi
   const Pooling p =
       pool::make_pooling(op, input_size, kernel_size, stride, padding, kNoDilation, ceil_mode);
   check_grad(op, grad_output, p.out_sizes);
-  const Tensor grad = in_order_of(grad_output, grad_output, compute_type(grad_output.dtype()), op);
+  const Tensor grad =
+      in_format(op, grad_output, format_of(grad_output), compute_type(grad_output.dtype()));
   const Tensor out = like(grad, input_size, grad.dtype(), op);
   fill(out, 0, op);
   const int64_t step = goes_by_channels(grad) ? grad.size(1) : 1;
@@ -379,7 +363,7 @@ Tensor _avg_pool2d_backward(const Tensor& grad_output, IntList input_size, IntLi
     using T = typename decltype(type)::type;
     spread(p, mode, step, grad.data_as<const T>(), out.data_as<T>());
   });
-  return in_type(out, grad_output.dtype(), op);
+  return as_dtype(out, grad_output.dtype());
 }
 
 }  // namespace weft::native
