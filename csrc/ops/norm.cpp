@@ -6,6 +6,7 @@
 
 #include "core/thread_pool.h"
 #include "native_convolution.h"
+#include "ops/elements_as.h"
 #include "ops/factory.h"
 #include "ops/norm_columns.h"
 #include "ops/norm_lines.h"
@@ -22,7 +23,14 @@ struct Channels {
   int64_t count() const { return batch * inner; }
   // Else lines: a thread takes a channel from its first sum to its result while it is in the cache.
   bool has_rows() const { return inner == 1 || format != MemoryFormat::Contiguous; }
-  int64_t line(int64_t n, int64_t channel) const { return (n * channels + channel) * inner; }
+  template <class T>
+  ReadAs<T> read(const Tensor& image, int64_t n, int64_t channel) const {
+    return {image, (n * channels + channel) * inner, inner};
+  }
+  template <class T>
+  WriteAs<T> write(const Tensor& image, int64_t n, int64_t channel) const {
+    return {image, (n * channels + channel) * inner, inner};
+  }
 };
 
 // body(channel), threads over channels.
@@ -42,9 +50,9 @@ Channels channels_of(const char* op, const Tensor& input) {
 }
 
 // An image or its gradient, uninitialised.
-Tensor image_of(const char* op, const Channels& c, const Tensor& like, DType dtype) {
+Tensor image_of(const char* op, const Channels& c, const Tensor& like) {
   return make_empty(op, like.sizes(),
-                    {dtype, {}, like.device(), {}, static_cast<int64_t>(c.format)});
+                    {like.dtype(), {}, like.device(), {}, static_cast<int64_t>(c.format)});
 }
 
 void check_vector(const char* op, const char* what, const Tensor& tensor, const Channels& c) {
@@ -72,11 +80,12 @@ class RowBlocks {
   int64_t rows(int64_t block) const { return first(block + 1) - first(block); }
   int64_t first(int64_t block) const { return rows_ * block / count_; }
 
-  // body(block, first element, rows).
+  // body(block, first element, rows, elements).
   template <class Fn>
   void for_each(Fn&& body) const {
     parallel_for(count_, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t b = begin; b < end; ++b) body(b, first(b) * channels_, rows(b));
+      for (int64_t b = begin; b < end; ++b)
+        body(b, first(b) * channels_, rows(b), rows(b) * channels_);
     });
   }
 
@@ -98,21 +107,21 @@ struct Statistics {
 };
 
 template <class T>
-void train_lines(const Channels& c, const T* x, const T* weight, const T* bias, double eps,
-                 Statistics& stats, T* out) {
+void train_lines(const Channels& c, const Tensor& x, const T* weight, const T* bias, double eps,
+                 Statistics& stats, const Tensor& out) {
   const auto count = static_cast<double>(c.count());
   for_each_channel(c, [&](int64_t ch) {
     double sum = 0, squares = 0;
-    for (int64_t n = 0; n < c.batch; ++n) sum += norm::sum(c.inner, x + c.line(n, ch));
+    for (int64_t n = 0; n < c.batch; ++n) sum += norm::sum<T>(c.inner, c.read<T>(x, n, ch));
     const double mean = sum / count;
     for (int64_t n = 0; n < c.batch; ++n) {
-      squares += norm::squares(c.inner, x + c.line(n, ch), mean);
+      squares += norm::squares<T>(c.inner, c.read<T>(x, n, ch), mean);
     }
     const double invstd = 1 / std::sqrt(squares / count + eps);
     const T scale = static_cast<T>(invstd) * (weight ? weight[ch] : T(1));
     const T shift = (bias ? bias[ch] : T(0)) - static_cast<T>(mean) * scale;
     for (int64_t n = 0; n < c.batch; ++n) {
-      norm::scale(c.inner, x + c.line(n, ch), scale, shift, out + c.line(n, ch));
+      norm::scale<T>(c.inner, c.read<T>(x, n, ch), scale, shift, c.write<T>(out, n, ch));
     }
     stats.mean[ch] = mean, stats.squares[ch] = squares, stats.invstd[ch] = invstd;
   });
@@ -136,16 +145,17 @@ void update_running(const Tensor& running, const std::vector<double>& fresh, dou
 // (Chan, Golub, LeVeque: Updating formulae and a pairwise algorithm for computing sample
 // variances).
 template <class T>
-void train_rows(const Channels& c, const T* x, const T* weight, const T* bias, double eps,
-                Statistics& stats, T* out) {
+void train_rows(const Channels& c, const Tensor& x, const T* weight, const T* bias, double eps,
+                Statistics& stats, const Tensor& out) {
   const RowBlocks blocks(c);
   const auto channels = static_cast<size_t>(c.channels);
   std::vector<double> means(static_cast<size_t>(blocks.count()) * channels), squares(means.size());
-  blocks.for_each([&](int64_t block, int64_t first, int64_t rows) {
+  blocks.for_each([&](int64_t block, int64_t first, int64_t rows, int64_t elements) {
+    const ReadAs<T> from(x, first, elements);
     double* const mean = means.data() + block * c.channels;
-    norm::column_sums(rows, c.channels, x + first, mean);
+    norm::column_sums<T>(rows, c.channels, from, mean);
     for (size_t ch = 0; ch < channels; ++ch) mean[ch] /= static_cast<double>(rows);
-    norm::column_squares(rows, c.channels, x + first, mean, squares.data() + block * c.channels);
+    norm::column_squares<T>(rows, c.channels, from, mean, squares.data() + block * c.channels);
   });
   const auto count = static_cast<double>(c.count());
   std::vector<T> scale(channels), shift(channels);
@@ -165,21 +175,22 @@ void train_rows(const Channels& c, const T* x, const T* weight, const T* bias, d
     shift[ch] = (bias ? bias[ch] : T(0)) - static_cast<T>(mean) * scale[ch];
     stats.mean[ch] = mean, stats.squares[ch] = sum_of_squares, stats.invstd[ch] = invstd;
   }
-  blocks.for_each([&](int64_t, int64_t first, int64_t rows) {
-    norm::scale_columns(rows, c.channels, x + first, scale.data(), shift.data(), out + first);
+  blocks.for_each([&](int64_t, int64_t first, int64_t rows, int64_t elements) {
+    norm::scale_columns<T>(rows, c.channels, ReadAs<T>(x, first, elements), scale.data(),
+                           shift.data(), WriteAs<T>(out, first, elements));
   });
 }
 
 // The gradients by lines; sums of the gradient, and of the gradient times the normalised input.
 template <class T>
-void backward_lines(const Channels& c, const T* grad, const T* x, const T* weight, const T* mean,
-                    const T* invstd, double (*pairs)[2], T* out) {
+void backward_lines(const Channels& c, const Tensor& grad, const Tensor& x, const T* weight,
+                    const T* mean, const T* invstd, double (*pairs)[2], const Tensor& out) {
   const auto count = static_cast<double>(c.count());
   for_each_channel(c, [&](int64_t ch) {
     norm::GradSums sums;
     for (int64_t n = 0; n < c.batch; ++n) {
-      const int64_t at = c.line(n, ch);
-      const norm::GradSums line = norm::grad_sums(c.inner, grad + at, x + at, mean[ch]);
+      const norm::GradSums line =
+          norm::grad_sums<T>(c.inner, c.read<T>(grad, n, ch), c.read<T>(x, n, ch), mean[ch]);
       sums.plain += line.plain;
       sums.centred += line.centred;
     }
@@ -190,22 +201,24 @@ void backward_lines(const Channels& c, const T* grad, const T* x, const T* weigh
                                    static_cast<T>(pairs[ch][1] * inverse / count),
                                    invstd[ch] * (weight ? weight[ch] : T(1))};
     for (int64_t n = 0; n < c.batch; ++n) {
-      const int64_t at = c.line(n, ch);
-      norm::gradient(c.inner, grad + at, x + at, terms, out + at);
+      norm::gradient<T>(c.inner, c.read<T>(grad, n, ch), c.read<T>(x, n, ch), terms,
+                        c.write<T>(out, n, ch));
     }
   });
 }
 
 template <class T>
-void backward_rows(const Channels& c, const T* grad, const T* x, const T* weight, const T* mean,
-                   const T* invstd, double (*pairs)[2], T* out) {
+void backward_rows(const Channels& c, const Tensor& grad, const Tensor& x, const T* weight,
+                   const T* mean, const T* invstd, double (*pairs)[2], const Tensor& out) {
   const RowBlocks blocks(c);
   const auto channels = static_cast<size_t>(c.channels);
   std::vector<double> plain(static_cast<size_t>(blocks.count()) * channels), centred(plain.size());
-  blocks.for_each([&](int64_t block, int64_t first, int64_t rows) {
+  blocks.for_each([&](int64_t block, int64_t first, int64_t rows, int64_t elements) {
+    const ReadAs<T> g(grad, first, elements);
     const int64_t at = block * c.channels;
-    norm::column_sums(rows, c.channels, grad + first, plain.data() + at);
-    norm::column_products(rows, c.channels, grad + first, x + first, mean, centred.data() + at);
+    norm::column_sums<T>(rows, c.channels, g, plain.data() + at);
+    norm::column_products<T>(rows, c.channels, g, ReadAs<T>(x, first, elements), mean,
+                             centred.data() + at);
   });
   const auto count = static_cast<double>(c.count());
   std::vector<T> level(channels), slope(channels), scale(channels);
@@ -219,9 +232,10 @@ void backward_rows(const Channels& c, const T* grad, const T* x, const T* weight
     slope[ch] = static_cast<T>(pairs[ch][1] * inverse / count);
     scale[ch] = invstd[ch] * (weight ? weight[ch] : T(1));
   }
-  blocks.for_each([&](int64_t, int64_t first, int64_t rows) {
-    norm::column_gradient<T>(rows, c.channels, grad + first, x + first,
-                             {mean, level.data(), slope.data(), scale.data()}, out + first);
+  blocks.for_each([&](int64_t, int64_t first, int64_t rows, int64_t elements) {
+    norm::column_gradient<T>(
+        rows, c.channels, ReadAs<T>(grad, first, elements), ReadAs<T>(x, first, elements),
+        {mean, level.data(), slope.data(), scale.data()}, WriteAs<T>(out, first, elements));
   });
 }
 
@@ -241,18 +255,17 @@ std::tuple<Tensor, Tensor, Tensor> _batch_norm_train(const Tensor& input, const 
                    ": expected more than 1 value per channel when training, got shape ",
                    AsTuple{input.sizes()});
   const DType compute = compute_type(input.dtype());
-  const Tensor x = in_format(op, input, c.format, compute), w = operand(weight, compute),
+  const Tensor x = in_format(op, input, c.format, input.dtype()), w = operand(weight, compute),
                b = operand(bias, compute);
   const int64_t per_channel[] = {c.channels};
-  Tensor out = image_of(op, c, input, compute);
+  const Tensor out = image_of(op, c, input);
   Tensor mean = Tensor::empty(per_channel, compute, input.device()),
          invstd = Tensor::empty(per_channel, compute, input.device());
   Statistics stats(c.channels);
   dispatch_float(op, compute, [&](auto type) {
     using T = typename decltype(type)::type;
-    const T *from = x.data_as<const T>(), *scale = data_or_null<T>(w), *shift = data_or_null<T>(b);
-    (c.has_rows() ? train_rows<T> : train_lines<T>)(c, from, scale, shift, eps, stats,
-                                                    out.data_as<T>());
+    (c.has_rows() ? train_rows<T> : train_lines<T>)(c, x, data_or_null<T>(w), data_or_null<T>(b),
+                                                    eps, stats, out);
     for (int64_t ch = 0; ch < c.channels; ++ch) {
       mean.data_as<T>()[ch] = static_cast<T>(stats.mean[ch]);
       invstd.data_as<T>()[ch] = static_cast<T>(stats.invstd[ch]);
@@ -261,7 +274,7 @@ std::tuple<Tensor, Tensor, Tensor> _batch_norm_train(const Tensor& input, const 
   update_running(running_mean, stats.mean, momentum);
   for (double& squares : stats.squares) squares /= static_cast<double>(c.count() - 1);
   update_running(running_var, stats.squares, momentum);
-  return {as_dtype(out, input.dtype()), mean, invstd};
+  return {out, mean, invstd};
 }
 
 std::tuple<Tensor, Tensor, Tensor> _batch_norm_backward(const Tensor& grad_output,
@@ -272,30 +285,28 @@ std::tuple<Tensor, Tensor, Tensor> _batch_norm_backward(const Tensor& grad_outpu
   WEFT_CHECK(grad_output.sizes() == input.sizes(), op, ": expected a gradient of shape ",
              AsTuple{input.sizes()}, ", got ", AsTuple{grad_output.sizes()});
   const DType compute = compute_type(input.dtype());
-  const Tensor g = in_format(op, grad_output, c.format, compute),
-               x = in_format(op, input, c.format, compute);
+  const Tensor g = in_format(op, grad_output, c.format, grad_output.dtype()),
+               x = in_format(op, input, c.format, input.dtype());
   const Tensor w = operand(weight, compute), m = operand(mean, compute),
                r = operand(invstd, compute);
   const int64_t per_channel[] = {c.channels};
-  Tensor grad_input = image_of(op, c, input, compute);
+  const Tensor grad_input = image_of(op, c, input);
   Tensor grad_weight = Tensor::empty(per_channel, compute, input.device()),
          grad_bias = Tensor::empty(per_channel, compute, input.device());
   dispatch_float(op, compute, [&](auto type) {
     using T = typename decltype(type)::type;
     std::vector<double> sums(static_cast<size_t>(2 * c.channels));
     auto* pairs = reinterpret_cast<double (*)[2]>(sums.data());
-    (c.has_rows() ? backward_rows<T>
-                  : backward_lines<T>)(c, g.data_as<const T>(), x.data_as<const T>(),
-                                       data_or_null<T>(w), m.data_as<const T>(),
-                                       r.data_as<const T>(), pairs, grad_input.data_as<T>());
+    (c.has_rows() ? backward_rows<T> : backward_lines<T>)(c, g, x, data_or_null<T>(w),
+                                                          m.data_as<const T>(),
+                                                          r.data_as<const T>(), pairs, grad_input);
     for (int64_t ch = 0; ch < c.channels; ++ch) {
       grad_bias.data_as<T>()[ch] = static_cast<T>(pairs[ch][0]);
       grad_weight.data_as<T>()[ch] = static_cast<T>(pairs[ch][1]);
     }
   });
   const DType vector = weight.defined() ? weight.dtype() : compute;
-  return {as_dtype(grad_input, input.dtype()), as_dtype(grad_weight, vector),
-          as_dtype(grad_bias, vector)};
+  return {grad_input, as_dtype(grad_weight, vector), as_dtype(grad_bias, vector)};
 }
 
 }  // namespace weft::native
