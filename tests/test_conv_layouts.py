@@ -30,6 +30,21 @@ CASES: list[tuple[Any, ...]] = [
     ((0, 16, 8, 8), 16, (3, 3), 1, 1, 1, 1),
     ((2, 16, 8, 8), 4, (3, 3), 1, 1, 1, 1),  # too few outputs
 ]
+# One channel a group: vectors over channels, which leave 0 to 15; taps in threes, and what is left.
+DEPTHWISE: list[tuple[Any, ...]] = [
+    ((2, 16, 9, 11), 16, (3, 3), 1, 1, 1, 16),
+    ((2, 23, 13, 8), 23, (5, 3), (2, 3), (2, 0), 1, 23),
+    ((1, 5, 9, 11), 5, (3, 3), 2, 1, 1, 5),  # a quarter of the image meets each tap
+    ((2, 33, 12, 12), 33, (5, 5), 2, 4, 2, 33),  # no tap meets the odd places
+    ((1, 18, 15, 15), 18, (3, 3), 2, 0, 3, 18),
+    ((2, 17, 10, 10), 17, (4, 7), 3, (1, 5), (2, 3), 17),
+    ((1, 8, 6, 6), 8, (2, 2), 4, 0, 1, 8),  # places that no tap meets
+    ((1, 20, 3, 4), 20, (3, 5), 1, (2, 4), 1, 20),  # more border than image
+    ((3, 12, 1, 40), 12, (1, 4), 1, (0, 3), 1, 12),  # signals
+    ((2, 12, 1, 41), 12, (1, 5), (1, 3), (0, 2), (1, 2), 12),
+    ((4, 64, 40, 40), 64, (3, 3), 1, 1, 1, 64),  # several sums
+    ((0, 16, 8, 8), 16, (3, 3), 2, 1, 1, 16),
+]
 
 
 def _operands(case: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -48,7 +63,7 @@ def _bound(x: np.ndarray, w: np.ndarray, case: tuple[Any, ...]) -> np.ndarray:
     return 12 * w[0].size * np.finfo(np.float32).eps * terms
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [*CASES, *DEPTHWISE])
 @pytest.mark.parametrize("by_channels", [False, True])
 def test_values(case: tuple[Any, ...], by_channels: bool) -> None:
     x, w, b = _operands(case)
@@ -72,6 +87,7 @@ GRADIENTS = [
     ((3, 16, 30, 30), 200, (3, 3), 1, 1, 1, 1),  # in planes, blocks that end within an image
     ((1, 128, 8, 8), 512, (3, 3), 2, 1, 1, 1),  # parts of channels
     ((0, 16, 8, 8), 128, (3, 3), 1, 1, 1, 1),
+    *DEPTHWISE,
 ]
 
 

@@ -243,11 +243,12 @@ Tensor by_rows(const Tensor& images) {
   return ops::clone(images, static_cast<int64_t>(MemoryFormat::ChannelsLast));
 }
 
-// What the loops over planes gave, by channels where one of the operands lies so. A signal, which
-// is an image of one line, has no such order.
+// An image of one line, which has no order by channels.
+bool is_signal(const Geometry& g) { return g.height == 1 && g.kernel_h == 1; }
+
+// What the loops over planes gave, by channels where one of the operands lies so.
 Tensor laid_out(const Geometry& g, const Tensor& out, const Tensor& images, const Tensor& weight) {
-  const bool is_signal = g.height == 1 && g.kernel_h == 1;
-  if (out.dim() != 4 || is_signal || !(goes_by_channels(images) || goes_by_channels(weight))) {
+  if (out.dim() != 4 || is_signal(g) || !(goes_by_channels(images) || goes_by_channels(weight))) {
     return out;
   }
   return ops::clone(out, static_cast<int64_t>(MemoryFormat::ChannelsLast));
@@ -261,19 +262,27 @@ bool multiplies_channels(const Geometry& g, const Tensor& input, const Tensor& w
          !(g.is_pointwise() || (g.stride_w == 1 && g.is_single_channel()));
 }
 
+// Whether depthwise loops have vectors over channels.
+bool fits_depthwise(const Geometry& g, const Tensor& images) {
+  return images.dtype() == DType::F32 && images.dim() == 4 && conv::fits_depthwise_channels(g);
+}
+
 // Whether the result lies by channels: where the image or the weight does.
 bool gives_channels(const Geometry& g, const Tensor& input, const Tensor& weight) {
-  const bool by_lines = input.dtype() == DType::F32 && conv::fits_depthwise_channels(g);
   return input.dim() == 4 && (goes_by_channels(input) || goes_by_channels(weight)) &&
-         (by_lines || multiplies_channels(g, input, weight));
+         ((fits_depthwise(g, input) && !is_signal(g)) || multiplies_channels(g, input, weight));
+}
+
+// float32, uninitialised.
+Tensor empty_in(const char* op, IntList sizes, MemoryFormat format, Device device) {
+  return make_empty(op, sizes, {DType::F32, {}, device, {}, static_cast<int64_t>(format)});
 }
 
 Tensor by_channels(const Geometry& g, const Tensor& input, const Tensor& weight,
                    const blas::Sink& sink) {
-  const auto format = static_cast<int64_t>(MemoryFormat::ChannelsLast);
   const Tensor x = by_rows(input);
   const Dims sizes{g.batch, g.out_channels, g.out_height, g.out_width};
-  Tensor out = make_empty("conv2d", sizes, {DType::F32, {}, input.device(), {}, format});
+  Tensor out = empty_in("conv2d", sizes, MemoryFormat::ChannelsLast, input.device());
   if (out.numel() == 0) return out;
   (g.is_depthwise() ? conv::depthwise_channels_forward : conv::channels_forward)(
       g, x.data_as<const float>(), weight, sink, out.data_as<float>());
@@ -288,10 +297,9 @@ bool multiplies_channel_pairs(const Geometry& g, const Tensor& input) {
 
 Tensor by_channel_pairs(const Geometry& g, const Tensor& input, const Tensor& weight,
                         const float* bias) {
-  const auto format = static_cast<int64_t>(MemoryFormat::ChannelsLast);
   const Tensor x = by_rows(input);
   const Dims sizes{g.batch, g.out_channels, g.out_height, g.out_width};
-  const Tensor sums = make_empty("conv2d", sizes, {DType::F32, {}, input.device(), {}, format});
+  const Tensor sums = empty_in("conv2d", sizes, MemoryFormat::ChannelsLast, input.device());
   if (sums.numel() > 0) {
     conv::channel_pairs_forward(g, x.data_as<const BFloat16>(), weight, {bias},
                                 sums.data_as<float>());
@@ -320,8 +328,12 @@ Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, Int
               IntList padding, IntList dilation, int64_t groups) {
   const Geometry g = checked(input, weight, bias, {stride, padding, dilation, groups});
   const Tensor b = bias.defined() ? operand(bias) : Tensor();
-  if (gives_channels(g, input, weight)) {
-    return by_channels(g, input, weight, {b.defined() ? b.data_as<const float>() : nullptr});
+  // Planes cannot read vectors over columns that lie a stride apart.
+  const bool keeps = gives_channels(g, input, weight);
+  if (keeps || (fits_depthwise(g, input) && g.stride_w > 1)) {
+    const Tensor out =
+        by_channels(g, input, weight, {b.defined() ? b.data_as<const float>() : nullptr});
+    return keeps ? out : in_order(out);
   }
   if (multiplies_channel_pairs(g, input)) {
     return by_channel_pairs(g, input, weight, b.defined() ? b.data_as<const float>() : nullptr);
@@ -386,10 +398,10 @@ Tensor _conv2d_backward_input(const Tensor& grad_output, const Tensor& weight, I
   check_grad(op, g, grad_output, input_size.size());
   const DType dtype = grad_output.dtype();
   const bool in_pairs = multiplies_gradient_pairs(g, grad_output);
-  if (in_pairs || (dtype == DType::F32 && goes_by_channels(grad_output))) {
+  const bool in_steps = fits_depthwise(g, grad_output) && g.stride_w > 1;
+  if (in_pairs || in_steps || (dtype == DType::F32 && goes_by_channels(grad_output))) {
     const Tensor grad = by_rows(grad_output);
-    const auto format = static_cast<int64_t>(MemoryFormat::ChannelsLast);
-    const Tensor out = make_empty(op, input_size, {DType::F32, {}, grad.device(), {}, format});
+    const Tensor out = empty_in(op, input_size, MemoryFormat::ChannelsLast, grad.device());
     if (conv::channels_backward_input(g, grad, weight, out.data_as<float>())) {
       const Tensor result = as_dtype(out, dtype);
       return goes_by_channels(grad_output) || goes_by_channels(weight) ? result : in_order(result);
@@ -423,8 +435,7 @@ Tensor weight_gradient(const char* op, const Geometry& g, const Tensor& grad_out
   const bool keeps_planes = !goes_by_channels(grad_output) && grad_output.dtype() == DType::F32;
   const Tensor grad = keeps_planes ? in_order(grad_output) : by_rows(grad_output);
   const Tensor x = by_rows(input);
-  const auto format = static_cast<int64_t>(MemoryFormat::ChannelsLast);
-  const Tensor out = make_empty(op, weight_size, {DType::F32, {}, grad.device(), {}, format});
+  const Tensor out = empty_in(op, weight_size, MemoryFormat::ChannelsLast, grad.device());
   conv::channels_backward_weight(g, grad, x, out.data_as<float>());
   const Tensor result = as_dtype(out, input.dtype());
   return goes_by_channels(input) ? result : in_order(result);
@@ -444,6 +455,17 @@ Tensor _conv2d_backward_weight(const Tensor& grad_output, const Tensor& input, I
                     multiplies_gradient_pairs(g, input);
   if (fits && conv::fits_weight_gradient(g)) {
     return weight_gradient(op, g, grad_output, input, weight_size);
+  }
+  if (const DType compute = compute_type(input.dtype());
+      fits_depthwise(g, as_dtype(input, compute))) {
+    const Tensor grad = by_rows(as_dtype(grad_output, compute)),
+                 x = by_rows(as_dtype(input, compute));
+    const auto format =
+        goes_by_channels(input) ? MemoryFormat::ChannelsLast : MemoryFormat::Contiguous;
+    const Tensor out = empty_in(op, weight_size, format, grad.device());
+    conv::depthwise_channels_backward_weight(g, grad.data_as<const float>(),
+                                             x.data_as<const float>(), out.data_as<float>());
+    return as_dtype(out, input.dtype());
   }
   const Tensor grad = operand(grad_output), x = operand(input);
   Tensor out = Tensor::empty(weight_size, grad.dtype(), grad.device(), op);

@@ -1,12 +1,7 @@
 #include "ops/conv_depthwise.h"
 
-#include <cstring>
-
 #include "core/thread_pool.h"
-#include "ops/conv_channels.h"
 #include "ops/conv_plane.h"
-#include "ops/levels.h"
-#include "ops/packed_weight.h"
 #include "ops/scratch.h"
 
 namespace weft::native::conv {
@@ -87,124 +82,7 @@ void backward_input_planes(const Geometry& g, const T* grad, const T* weight, T*
   });
 }
 
-// ---- by channels ----
-
-template <int Lanes>
-struct ChannelsOf {
-  typedef float type __attribute__((vector_size(Lanes * sizeof(float))));
-};
-
-// What one line of the result reads: `taps` lie [tap][channel], the image [line][column][channel].
-struct ChannelLine {
-  const float *image, *taps;
-  blas::Sink sink;
-  float* out;
-  int64_t first_row, begin, end;  // the first tap's row in the image; taps [begin, end) are inside
-};
-
-// Count neighbours from column x on, of which taps [left, right) of a line lie inside.
-template <int Lanes, int Count>
-WEFT_INLINE void channel_columns(const Geometry& g, const ChannelLine& line, int64_t x,
-                                 int64_t left, int64_t right) {
-  using Vector = typename ChannelsOf<Lanes>::type;
-  const int64_t channels = g.in_channels, step = g.stride_w * channels;
-  const float* image = line.image + (x * g.stride_w - g.pad_w) * channels;
-  for (int64_t next = 0; next < channels; next += Lanes) {
-    // The last vector starts early enough to be whole; what it writes again is the same.
-    const int64_t c = std::min(next, channels - Lanes);
-    Vector sums[Count], tap, values;
-    for (Vector& sum : sums) sum = Vector{};
-    if (line.sink.bias) std::memcpy(&sums[0], line.sink.bias + c, sizeof(Vector));
-    for (int k = 1; k < Count; ++k) sums[k] = sums[0];
-    for (int64_t i = line.begin; i < line.end; ++i) {
-      const float* row = image + (line.first_row + i * g.dilation_h) * g.width * channels + c;
-      for (int64_t j = left; j < right; ++j) {
-        std::memcpy(&tap, line.taps + (i * g.kernel_w + j) * channels + c, sizeof(tap));
-        const float* from = row + j * g.dilation_w * channels;
-        for (int k = 0; k < Count; ++k) {
-          std::memcpy(&values, from + k * step, sizeof(values));
-          sums[k] += values * tap;
-        }
-      }
-    }
-    for (int k = 0; k < Count; ++k) {
-      const int64_t at = (x + k) * channels + c;
-      if (line.sink.residual) {
-        std::memcpy(&values, line.sink.residual + at, sizeof(values));
-        sums[k] += values;
-      }
-      if (line.sink.relu) sums[k] = sums[k] <= Vector{} ? Vector{} : sums[k];
-      std::memcpy(line.out + at, &sums[k], sizeof(Vector));
-    }
-  }
-}
-
-// The first place from 0 to `count` whose distance, `step` apart from `start`, is at least 0.
-WEFT_INLINE int64_t first_inside(int64_t start, int64_t step, int64_t count) {
-  return std::clamp<int64_t>(start >= 0 ? 0 : (-start + step - 1) / step, 0, count);
-}
-
-template <int Lanes>
-WEFT_INLINE void channel_line_body(const Geometry& g, const ChannelLine& line) {
-  constexpr int kColumns = 4;
-  // Columns [low, high) meet all taps.
-  const int64_t reach = (g.kernel_w - 1) * g.dilation_w;
-  const int64_t low = first_inside(-g.pad_w, g.stride_w, g.out_width);
-  const int64_t high =
-      std::max(low, first_inside(reach - g.pad_w - g.width, g.stride_w, g.out_width));
-  for (int64_t x = 0; x < g.out_width;) {
-    if (x >= low && x + kColumns <= high) {
-      channel_columns<Lanes, kColumns>(g, line, x, 0, g.kernel_w);
-      x += kColumns;
-      continue;
-    }
-    const int64_t column = x * g.stride_w - g.pad_w;
-    const int64_t left = first_inside(column, g.dilation_w, g.kernel_w);
-    const int64_t right = first_inside(column - g.width, g.dilation_w, g.kernel_w);
-    channel_columns<Lanes, 1>(g, line, x++, left, right);
-  }
-}
-
-#define DEFINE(level, target, width)                                             \
-  target void channel_line_##level(const Geometry& g, const ChannelLine& line) { \
-    if (g.in_channels >= 16) return channel_line_body<16>(g, line);              \
-    if (g.in_channels >= 4) return channel_line_body<4>(g, line);                \
-    channel_line_body<1>(g, line);                                               \
-  }
-WEFT_LEVELS(DEFINE)
-#undef DEFINE
-
-void channel_line(const Geometry& g, const ChannelLine& line) { WEFT_PICK(channel_line, g, line); }
-
 }  // namespace
-
-bool fits_depthwise_channels(const Geometry& g) {
-  return g.is_depthwise() && g.group_out() == 1 && !(g.height == 1 && g.kernel_h == 1);
-}
-
-void depthwise_channels_forward(const Geometry& g, const float* input, const Tensor& weight,
-                                const blas::Sink& sink, float* out) {
-  const int64_t channels = g.in_channels, line = g.out_width * channels;
-  const auto taps =
-      packed_weight(weight, PackedForm::Unrolled, g.groups, g.taps() * channels, [&](float* to) {
-        const Taps t = taps_of(g, weight);
-        for (int64_t i = 0; i < g.taps() * channels; ++i) {
-          const int64_t tap = i / channels;
-          to[i] = t.data[i % channels * t.of_group + tap / g.kernel_w * t.row +
-                         tap % g.kernel_w * t.column];
-        }
-      });
-  const int64_t least = (int64_t{1} << 16) / std::max<int64_t>(1, g.taps() * line) + 1;
-  parallel_for(g.batch * g.out_height, least, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
-      const int64_t row = r % g.out_height * g.stride_h - g.pad_h;
-      channel_line(g, {input + r / g.out_height * g.in_plane() * channels, taps->data(),
-                       sink.at(r * line, 0), out + r * line, row,
-                       first_inside(row, g.dilation_h, g.kernel_h),
-                       first_inside(row - g.height, g.dilation_h, g.kernel_h)});
-    }
-  });
-}
 
 template <class T>
 void depthwise_forward(const Geometry& g, const T* input, const T* weight, const T* bias, T* out) {

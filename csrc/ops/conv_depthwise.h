@@ -19,5 +19,10 @@ bool fits_depthwise_channels(const Geometry& g);
 // out = sink(convolution of input), both (N, H, W, C).
 void depthwise_channels_forward(const Geometry& g, const float* input, const Tensor& weight,
                                 const blas::Sink& sink, float* out);
+// The gradients; that of the weight (O, 1, kH, kW).
+void depthwise_channels_backward_input(const Geometry& g, const float* grad, const Tensor& weight,
+                                       float* out);
+void depthwise_channels_backward_weight(const Geometry& g, const float* grad, const float* input,
+                                        float* out);
 
 }  // namespace weft::native::conv
