@@ -106,5 +106,5 @@ for _name in INFERENCE:
     group.add(
         f"{_name} | torch.compile", "infer()", _compiled(_name), SECONDS, "compile", middle=True
     )
-for _name in ("ResNet-18, batch 8", "GPT, batch 8", "LSTM", "U-Net, batch 4"):
+for _name in ("ResNet-18, batch 8", "MobileNet, batch 4", "GPT, batch 8", "LSTM", "U-Net, batch 4"):
     group.add(f"{_name} | training", "step()", _training(_name), SECONDS, middle=True)

@@ -156,6 +156,51 @@ def unet(torch: Any) -> Any:
     return nn.Sequential(Level(3, 16, Level(16, 32, pair(32, 64))), nn.Conv2d(16, 2, 1))
 
 
+def mobile(torch: Any) -> Any:
+    """MobileNetV2 for images of 1,000 classes: blocks that widen, convolve each channel alone, and
+    narrow again."""
+    nn = torch.nn
+
+    def convolution(inside: int, outside: int, size: int, stride: int, groups: int) -> list[Any]:
+        padding = size // 2
+        layer = nn.Conv2d(inside, outside, size, stride, padding, groups=groups, bias=False)
+        return [layer, nn.BatchNorm2d(outside)]
+
+    class Block(nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self, inside: int, outside: int, stride: int, wider: int) -> None:
+            super().__init__()
+            width = inside * wider
+            self.adds = stride == 1 and inside == outside
+            self.body = nn.Sequential(
+                *convolution(inside, width, 1, 1, 1),
+                nn.ReLU6(),
+                *convolution(width, width, 3, stride, width),
+                nn.ReLU6(),
+                *convolution(width, outside, 1, 1, 1),
+            )
+
+        def forward(self, x):  # type: ignore[no-untyped-def]
+            return x + self.body(x) if self.adds else self.body(x)
+
+    layers = [*convolution(3, 32, 3, 2, 1), nn.ReLU6()]
+    inside = 32
+    # How much wider, channels, blocks, stride of the first one.
+    for wider, outside, blocks, stride in (
+        (1, 16, 1, 1),
+        (6, 24, 2, 2),
+        (6, 32, 3, 2),
+        (6, 64, 4, 2),
+        (6, 96, 3, 1),
+        (6, 160, 3, 2),
+        (6, 320, 1, 1),
+    ):
+        for index in range(blocks):
+            layers.append(Block(inside, outside, 1 if index else stride, wider))
+            inside = outside
+    layers += [*convolution(320, 1280, 1, 1, 1), nn.ReLU6()]
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(1280, 1000))
+
+
 @cache
 def networks(torch: Any) -> dict[str, Network]:
     """By name. The seed is set before each is made: a library makes the same one every time."""
@@ -172,6 +217,8 @@ def networks(torch: Any) -> dict[str, Network]:
         "ResNet-18": Network(resnet_18, (1, 3, 224, 224)),
         "ResNet-18, batch 8": Network(resnet_18, (8, 3, 224, 224)),
         "ResNet-50": Network(seeded(residual, (3, 4, 6, 3), True), (1, 3, 224, 224)),
+        "MobileNet": Network(seeded(mobile), (1, 3, 224, 224)),
+        "MobileNet, batch 4": Network(seeded(mobile), (4, 3, 224, 224)),
         "transformer encoder": Network(seeded(encoder), (1, 128, 384)),
         "LSTM": Network(seeded(recurrent), (4, 64, 256)),
         "GPT, batch 8": Network(seeded(gpt), (8, 128), 65),
@@ -180,7 +227,14 @@ def networks(torch: Any) -> dict[str, Network]:
 
 
 # Those that run without training; the others are trained.
-INFERENCE = ("ResNet-18", "ResNet-50", "ResNet-18, batch 8", "transformer encoder", "LSTM")
+INFERENCE = (
+    "ResNet-18",
+    "ResNet-50",
+    "ResNet-18, batch 8",
+    "MobileNet",
+    "transformer encoder",
+    "LSTM",
+)
 _FOLDER = TemporaryDirectory(prefix="weft-bench-")
 
 

@@ -30,8 +30,9 @@ CASES: list[tuple[Any, ...]] = [
     ((0, 16, 8, 8), 16, (3, 3), 1, 1, 1, 1),
     ((2, 16, 8, 8), 4, (3, 3), 1, 1, 1, 1),  # too few outputs
 ]
-# One channel a group: vectors over channels, which leave 0 to 15; taps in threes, and what is left.
-DEPTHWISE: list[tuple[Any, ...]] = [
+# Groups of 1, 2, 4 and 8 channels: vectors over the channels of all groups. Of groups of one channel
+# 0 to 15 are left; taps come in threes, and what is left.
+GROUPED: list[tuple[Any, ...]] = [
     ((2, 16, 9, 11), 16, (3, 3), 1, 1, 1, 16),
     ((2, 23, 13, 8), 23, (5, 3), (2, 3), (2, 0), 1, 23),
     ((1, 5, 9, 11), 5, (3, 3), 2, 1, 1, 5),  # a quarter of the image meets each tap
@@ -44,6 +45,14 @@ DEPTHWISE: list[tuple[Any, ...]] = [
     ((2, 12, 1, 41), 12, (1, 5), (1, 3), (0, 2), (1, 2), 12),
     ((4, 64, 40, 40), 64, (3, 3), 1, 1, 1, 64),  # several sums
     ((0, 16, 8, 8), 16, (3, 3), 2, 1, 1, 16),
+    ((2, 16, 9, 11), 16, (3, 3), 1, 1, 1, 8),
+    ((1, 48, 13, 12), 48, (3, 5), (3, 2), (2, 1), 1, 12),
+    ((2, 32, 10, 9), 32, (3, 3), 2, 2, 2, 4),
+    ((1, 32, 12, 12), 32, (4, 2), 1, 0, (1, 3), 4),
+    ((2, 64, 30, 20), 64, (3, 3), 1, 1, 1, 8),
+    ((2, 24, 9, 9), 24, (3, 3), 1, 1, 1, 3),  # 8 channels of no whole vectors
+    ((2, 16, 9, 9), 32, (3, 3), 1, 1, 1, 4),  # as many results again
+    ((1, 32, 1, 30), 32, (1, 3), 1, (0, 1), 1, 16),
 ]
 
 
@@ -63,7 +72,7 @@ def _bound(x: np.ndarray, w: np.ndarray, case: tuple[Any, ...]) -> np.ndarray:
     return 12 * w[0].size * np.finfo(np.float32).eps * terms
 
 
-@pytest.mark.parametrize("case", [*CASES, *DEPTHWISE])
+@pytest.mark.parametrize("case", [*CASES, *GROUPED])
 @pytest.mark.parametrize("by_channels", [False, True])
 def test_values(case: tuple[Any, ...], by_channels: bool) -> None:
     x, w, b = _operands(case)
@@ -87,7 +96,7 @@ GRADIENTS = [
     ((3, 16, 30, 30), 200, (3, 3), 1, 1, 1, 1),  # in planes, blocks that end within an image
     ((1, 128, 8, 8), 512, (3, 3), 2, 1, 1, 1),  # parts of channels
     ((0, 16, 8, 8), 128, (3, 3), 1, 1, 1, 1),
-    *DEPTHWISE,
+    *GROUPED,
 ]
 
 
@@ -118,6 +127,20 @@ def test_gradients(case: tuple[Any, ...], by_channels: bool, threads: int) -> No
         assert (np.abs(got.double().numpy() - exact.numpy()) <= bound).all()
         if by_channels and min(w.shape[:2]) >= 8 and exact is results[0][0]:
             assert got.is_contiguous(memory_format=weft.channels_last)
+
+
+@pytest.mark.parametrize("groups", [2, 4, 8])
+def test_groups_do_not_meet(groups: int) -> None:
+    """What is infinite in one group leaves the results of the others alone."""
+    x, weight = weft.ones(1, 32, 6, 6), weft.ones(32, 32 // groups, 3, 3)
+    x[:, : 32 // groups] = float("inf")
+    for format in (weft.contiguous_format, weft.channels_last):
+        images = x.contiguous(memory_format=format).requires_grad_()
+        y = weft.conv2d(images, weight, None, 1, 1, 1, groups)
+        (grad,) = weft.autograd.grad(y, images, y.detach())
+        for values in (y, grad):
+            assert values[:, 32 // groups :].isfinite().all()
+            assert not values[:, : 32 // groups].isfinite().any()
 
 
 def test_gradients_of_a_row_of_columns() -> None:

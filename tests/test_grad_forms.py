@@ -187,3 +187,10 @@ def test_the_value_of_mode_and_what_nan_to_num_replaces() -> None:
     assert gradcheck(lambda x: (x * 1.0).mode(0, keepdim=True)[0], [x])
     for hole in (weft.inf, -weft.inf, weft.nan):
         assert gradcheck(lambda x: x.masked_fill(MASK, hole).nan_to_num(2.0, 3.0, 4.0) * x, [x])  # noqa: B023
+
+
+def test_hardtanh_at_its_limits_and_at_nan() -> None:
+    """At a limit the gradient is 0; NaN passes it on, as in relu: no value is hidden."""
+    x = weft.tensor([float("nan"), -1, 0, 1, 2], requires_grad=True)
+    weft.nn.functional.hardtanh(x).backward(weft.full((5,), 3.0))
+    assert x.grad is not None and x.grad.tolist() == [3, 0, 3, 0, 0]

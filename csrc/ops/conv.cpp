@@ -9,6 +9,7 @@
 #include "ops/conv_channels.h"
 #include "ops/conv_depthwise.h"
 #include "ops/conv_gradients.h"
+#include "ops/conv_grouped.h"
 #include "ops/conv_plane.h"
 #include "ops/conv_winograd.h"
 #include "ops/factory.h"
@@ -262,15 +263,20 @@ bool multiplies_channels(const Geometry& g, const Tensor& input, const Tensor& w
          !(g.is_pointwise() || (g.stride_w == 1 && g.is_single_channel()));
 }
 
-// Whether depthwise loops have vectors over channels.
-bool fits_depthwise(const Geometry& g, const Tensor& images) {
-  return images.dtype() == DType::F32 && images.dim() == 4 && conv::fits_depthwise_channels(g);
+// Whether groups have vectors over all channels.
+bool fits_grouped(const Geometry& g, const Tensor& images) {
+  return images.dtype() == DType::F32 && images.dim() == 4 && conv::fits_grouped(g);
+}
+// Whether images in planes are worth a copy for that. Planes have vectors of their own over columns
+// beside each other for groups of one channel.
+bool regroups(const Geometry& g, const Tensor& images) {
+  return fits_grouped(g, images) && (g.stride_w > 1 || !g.is_depthwise());
 }
 
 // Whether the result lies by channels: where the image or the weight does.
 bool gives_channels(const Geometry& g, const Tensor& input, const Tensor& weight) {
   return input.dim() == 4 && (goes_by_channels(input) || goes_by_channels(weight)) &&
-         ((fits_depthwise(g, input) && !is_signal(g)) || multiplies_channels(g, input, weight));
+         ((fits_grouped(g, input) && !is_signal(g)) || multiplies_channels(g, input, weight));
 }
 
 // float32, uninitialised.
@@ -284,7 +290,7 @@ Tensor by_channels(const Geometry& g, const Tensor& input, const Tensor& weight,
   const Dims sizes{g.batch, g.out_channels, g.out_height, g.out_width};
   Tensor out = empty_in("conv2d", sizes, MemoryFormat::ChannelsLast, input.device());
   if (out.numel() == 0) return out;
-  (g.is_depthwise() ? conv::depthwise_channels_forward : conv::channels_forward)(
+  (conv::fits_grouped(g) ? conv::grouped_forward : conv::channels_forward)(
       g, x.data_as<const float>(), weight, sink, out.data_as<float>());
   return out;
 }
@@ -292,7 +298,7 @@ Tensor by_channels(const Geometry& g, const Tensor& input, const Tensor& weight,
 // Whether bfloat16 channels that lie together are multiplied in pairs.
 bool multiplies_channel_pairs(const Geometry& g, const Tensor& input) {
   return multiplies_in_pairs(input.dtype()) && input.dim() == 4 && g.group_in() % 2 == 0 &&
-         conv::fits_channels(g);
+         conv::fits_channels(g) && !conv::fits_grouped(g);
 }
 
 Tensor by_channel_pairs(const Geometry& g, const Tensor& input, const Tensor& weight,
@@ -328,9 +334,8 @@ Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, Int
               IntList padding, IntList dilation, int64_t groups) {
   const Geometry g = checked(input, weight, bias, {stride, padding, dilation, groups});
   const Tensor b = bias.defined() ? operand(bias) : Tensor();
-  // Planes cannot read vectors over columns that lie a stride apart.
   const bool keeps = gives_channels(g, input, weight);
-  if (keeps || (fits_depthwise(g, input) && g.stride_w > 1)) {
+  if (keeps || regroups(g, input)) {
     const Tensor out =
         by_channels(g, input, weight, {b.defined() ? b.data_as<const float>() : nullptr});
     return keeps ? out : in_order(out);
@@ -384,7 +389,8 @@ namespace {
 
 // Whether gradients of bfloat16 images are sums of products of pairs.
 bool multiplies_gradient_pairs(const Geometry& g, const Tensor& images) {
-  return multiplies_in_pairs(images.dtype()) && images.dim() == 4 && g.group_out() % 2 == 0;
+  return multiplies_in_pairs(images.dtype()) && images.dim() == 4 && g.group_out() % 2 == 0 &&
+         !conv::fits_grouped(g);
 }
 
 }  // namespace
@@ -398,8 +404,8 @@ Tensor _conv2d_backward_input(const Tensor& grad_output, const Tensor& weight, I
   check_grad(op, g, grad_output, input_size.size());
   const DType dtype = grad_output.dtype();
   const bool in_pairs = multiplies_gradient_pairs(g, grad_output);
-  const bool in_steps = fits_depthwise(g, grad_output) && g.stride_w > 1;
-  if (in_pairs || in_steps || (dtype == DType::F32 && goes_by_channels(grad_output))) {
+  if (in_pairs || regroups(g, grad_output) ||
+      (dtype == DType::F32 && goes_by_channels(grad_output))) {
     const Tensor grad = by_rows(grad_output);
     const Tensor out = empty_in(op, input_size, MemoryFormat::ChannelsLast, grad.device());
     if (conv::channels_backward_input(g, grad, weight, out.data_as<float>())) {
@@ -456,16 +462,14 @@ Tensor _conv2d_backward_weight(const Tensor& grad_output, const Tensor& input, I
   if (fits && conv::fits_weight_gradient(g)) {
     return weight_gradient(op, g, grad_output, input, weight_size);
   }
-  if (const DType compute = compute_type(input.dtype());
-      fits_depthwise(g, as_dtype(input, compute))) {
+  const DType compute = compute_type(input.dtype());
+  if (compute == DType::F32 && input.dim() == 4 && conv::fits_grouped(g)) {
     const Tensor grad = by_rows(as_dtype(grad_output, compute)),
                  x = by_rows(as_dtype(input, compute));
-    const auto format =
-        goes_by_channels(input) ? MemoryFormat::ChannelsLast : MemoryFormat::Contiguous;
-    const Tensor out = empty_in(op, weight_size, format, grad.device());
-    conv::depthwise_channels_backward_weight(g, grad.data_as<const float>(),
-                                             x.data_as<const float>(), out.data_as<float>());
-    return as_dtype(out, input.dtype());
+    const Tensor out = Tensor::empty(weight_size, compute, grad.device(), op);
+    conv::grouped_backward_weight(g, grad.data_as<const float>(), x.data_as<const float>(),
+                                  out.data_as<float>());
+    return as_dtype(laid_out(g, out, input, grad_output), input.dtype());
   }
   const Tensor grad = operand(grad_output), x = operand(input);
   Tensor out = Tensor::empty(weight_size, grad.dtype(), grad.device(), op);

@@ -1,7 +1,7 @@
 #include "ops/conv_gradients.h"
 
 #include "core/thread_pool.h"
-#include "ops/conv_depthwise.h"
+#include "ops/conv_grouped.h"
 #include "ops/conv_winograd.h"
 #include "ops/levels.h"
 #include "ops/packed_product.h"
@@ -240,8 +240,8 @@ bool channels_backward_input(const Geometry& g, const Tensor& grad, const Tensor
                      winograd_turned_weight(g, weight)->data(), {}, out);
     return true;
   }
-  if (grad.dtype() == DType::F32 && fits_depthwise_channels(g)) {
-    depthwise_channels_backward_input(g, grad.data_as<const float>(), weight, out);
+  if (grad.dtype() == DType::F32 && fits_grouped(g)) {
+    grouped_backward_input(g, grad.data_as<const float>(), weight, out);
     return true;
   }
   if (g.group_in() < 8 || g.group_out() < 8) return false;

@@ -158,30 +158,36 @@ Tiles tiles_quads() { return tiles(); }
 #endif
 #undef DEFINE_TILES
 
-// A tile of which only n columns are wanted: in memory of its own.
-template <class Number>
+// Copies the first n columns of some rows. They are too short for a call of memcpy each.
+void copy_columns(const float* from, int64_t from_row, int64_t rows, int64_t n, float* to,
+                  int64_t to_row) {
+  constexpr int64_t kChunk = 4;
+  for (int64_t r = 0; r < rows; ++r, from += from_row, to += to_row) {
+    int64_t j = 0;
+    for (; j + kChunk <= n; j += kChunk) std::memcpy(to + j, from + j, kChunk * sizeof(float));
+    for (; j < n; ++j) std::memcpy(to + j, from + j, sizeof(float));
+  }
+}
+
+// A tile of which only n columns are wanted: all of it in memory of its own.
 void edge_tile(const Task& t, Tiles::Fn* fn, int64_t rows, int64_t n) {
   constexpr int64_t kColumns = 2 * kStrip;
-  alignas(64) float whole[12 * kColumns];
-  Task inner = t;
-  inner.add = false, inner.c = whole, inner.c_row = kColumns, inner.sink = {};
-  fn(inner);
-  auto number = [](const float* at) {
-    Number x;
-    std::memcpy(&x, at, sizeof(x));
-    return x;
+  struct Whole {
+    alignas(64) float at[12 * kColumns];
+  } result, residual, bias;
+  auto take = [&](const float* from, int64_t count, Whole& to) -> const float* {
+    if (from == nullptr) return nullptr;
+    std::memset(to.at, 0, static_cast<size_t>(count * kColumns) * sizeof(float));
+    copy_columns(from, t.c_row, count, n, to.at, kColumns);
+    return to.at;
   };
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t j = 0; j < n; ++j) {
-      const int64_t at = r * t.c_row + j;
-      Number sum = number(whole + r * kColumns + j);
-      if (t.add) sum += number(t.c + at);
-      if (t.sink.bias) sum += number(t.sink.bias + j);
-      if (t.sink.residual) sum += number(t.sink.residual + at);
-      if (t.sink.relu && sum <= 0) sum = 0;
-      std::memcpy(t.c + at, &sum, sizeof(sum));
-    }
-  }
+  Task inner = t;
+  if (t.add) take(t.c, rows, result);
+  inner.c = result.at, inner.c_row = kColumns;
+  inner.sink.bias = take(t.sink.bias, 1, bias);
+  inner.sink.residual = take(t.sink.residual, rows, residual);
+  fn(inner);
+  copy_columns(result.at, kColumns, rows, n, t.c, t.c_row);
 }
 
 }  // namespace
@@ -234,7 +240,6 @@ void gemm_strips(int64_t m, int64_t n, int64_t k, const float* a, int64_t a_row,
                  int64_t strip, bool add, float* c, int64_t c_row, const Sink& sink, Elements of) {
   static const Tiles kTiles[] = {blas::tiles(), tiles_pairs(), tiles_quads()};
   const Tiles& tiles = kTiles[static_cast<size_t>(of)];
-  const auto edge = of == Elements::Int8Quads ? edge_tile<uint32_t> : edge_tile<float>;
   for (int64_t j = 0, width; j < n; j += width) {
     const bool one = n - j <= kStrip;
     width = one ? kStrip : tiles.strips * kStrip;
@@ -250,7 +255,7 @@ void gemm_strips(int64_t m, int64_t n, int64_t k, const float* a, int64_t a_row,
       const Task t{k,          a + i * a_row, a_row,  strips, strip,         ahead,
                    ahead_step, add,           c + at, c_row,  sink.at(at, j)};
       Tiles::Fn* const fn = (one ? tiles.of_one : tiles.of)[rows - 1];
-      n - j < width ? edge(t, fn, rows, n - j) : fn(t);
+      n - j < width ? edge_tile(t, fn, rows, n - j) : fn(t);
       i += rows;
     }
   }

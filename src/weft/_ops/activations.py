@@ -232,11 +232,21 @@ op(
     pointwise=lambda self, min_val, max_val: minimum(maximum(self, min_val), max_val),
     weak=("min_val", "max_val"),
     dtypes=INTEGERS + FLOATS,
-    grad={"self": "where((self > min_val).logical_and(self < max_val), grad, 0)"},
-    inplace_grad={"self": "where((result > min_val).logical_and(result < max_val), grad, 0)"},
+    grad={"self": "hardtanh_backward(grad, self, min_val, max_val)"},
+    inplace_grad={"self": "hardtanh_backward(grad, result, min_val, max_val)"},
     variants="nn",
     precheck="limits",
     tags=("cheap",),
+)
+backward_op(
+    "hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor",
+    doc="grad_output where self lies between min_val and max_val, else 0.",
+    pointwise=lambda grad_output, self, min_val, max_val: where(
+        self <= min_val, 0, where(self >= max_val, 0, grad_output)
+    ),
+    weak=("min_val", "max_val"),
+    dtypes=FLOATS,
+    grad={"grad_output": "hardtanh_backward(grad, self, min_val, max_val)", "self": "None"},
 )
 op(
     "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",

@@ -1,11 +1,11 @@
-// Depthwise convolution of images whose channels lie together, and its gradients: vectors over
-// channels.
+#include "ops/conv_grouped.h"
+
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "core/thread_pool.h"
 #include "ops/conv_channels.h"
-#include "ops/conv_depthwise.h"
 #include "ops/levels.h"
 #include "ops/packed_weight.h"
 #include "ops/scratch.h"
@@ -18,7 +18,32 @@ struct ChannelsOf {
   typedef float type __attribute__((vector_size(Lanes * sizeof(float))));
 };
 
-// What one line of the result reads: `taps` lie [tap][channel], the image [line][column][channel].
+template <class Vector>
+WEFT_INLINE void load(Vector& vector, const float* from) {
+  std::memcpy(&vector, from, sizeof(vector));
+}
+template <class Vector>
+WEFT_INLINE void store(const Vector& vector, float* to) {
+  std::memcpy(to, &vector, sizeof(vector));
+}
+
+// The given channel of each group, in all lanes of the group.
+template <int Group, int Channel, class Vector, int... Lanes>
+WEFT_INLINE void spread(const Vector& from, Vector& to, std::integer_sequence<int, Lanes...>) {
+  to = __builtin_shufflevector(from, from, (Lanes / Group * Group + Channel)...);
+}
+template <int Group, int Channel, class Vector>
+WEFT_INLINE void spread(const Vector& from, Vector& to) {
+  constexpr std::make_integer_sequence<int, sizeof(Vector) / sizeof(float)> kLanes;
+  if constexpr (Group == 1) {
+    to = from;
+  } else {
+    spread<Group, Channel>(from, to, kLanes);
+  }
+}
+
+// What one line of the result reads: `taps` lie [tap][channel of a group][channel of the result],
+// the image [line][column][channel].
 struct ChannelLine {
   const float *image, *taps;
   blas::Sink sink;
@@ -27,8 +52,21 @@ struct ChannelLine {
   int64_t first_row, begin, end;  // the first tap's row in the image; taps [begin, end) are inside
 };
 
+// sums += values * taps, channels of a group in turn from `Channel` on.
+template <int Group, int Channel, int Count, class Vector>
+WEFT_INLINE void add_tap(const Vector (&values)[Count], const float* taps, int64_t channels,
+                         Vector (&sums)[Count]) {
+  Vector tap, of;
+  load(tap, taps + Channel * channels);
+  for (int k = 0; k < Count; ++k) {
+    spread<Group, Channel>(values[k], of);
+    sums[k] += of * tap;
+  }
+  if constexpr (Channel + 1 < Group) add_tap<Group, Channel + 1>(values, taps, channels, sums);
+}
+
 // Count neighbours from column x on, of which taps [left, right) of a line lie inside.
-template <int Lanes, int Count>
+template <int Lanes, int Group, int Count>
 WEFT_INLINE void channel_columns(const Geometry& g, const ChannelLine& line, int64_t x,
                                  int64_t left, int64_t right) {
   using Vector = typename ChannelsOf<Lanes>::type;
@@ -37,29 +75,27 @@ WEFT_INLINE void channel_columns(const Geometry& g, const ChannelLine& line, int
   for (int64_t next = 0; next < channels; next += Lanes) {
     // The last vector starts early enough to be whole; what it writes again is the same.
     const int64_t c = std::min(next, channels - Lanes);
-    Vector sums[Count], tap, values;
+    Vector sums[Count], values[Count], more;
     for (Vector& sum : sums) sum = Vector{};
-    if (line.sink.bias) std::memcpy(&sums[0], line.sink.bias + c, sizeof(Vector));
+    if (line.sink.bias) load(sums[0], line.sink.bias + c);
     for (int k = 1; k < Count; ++k) sums[k] = sums[0];
     for (int64_t i = line.begin; i < line.end; ++i) {
       const float* row = image + (line.first_row + i * g.dilation_h) * g.width * channels + c;
       for (int64_t j = left; j < right; ++j) {
-        std::memcpy(&tap, line.taps + (i * g.kernel_w + j) * channels + c, sizeof(tap));
         const float* from = row + j * g.dilation_w * channels;
-        for (int k = 0; k < Count; ++k) {
-          std::memcpy(&values, from + k * step, sizeof(values));
-          sums[k] += values * tap;
-        }
+        for (int k = 0; k < Count; ++k) load(values[k], from + k * step);
+        add_tap<Group, 0>(values, line.taps + (i * g.kernel_w + j) * Group * channels + c, channels,
+                          sums);
       }
     }
     for (int k = 0; k < Count; ++k) {
       const int64_t at = (x + k) * line.out_step + c;
       if (line.sink.residual) {
-        std::memcpy(&values, line.sink.residual + at, sizeof(values));
-        sums[k] += values;
+        load(more, line.sink.residual + at);
+        sums[k] += more;
       }
       if (line.sink.relu) sums[k] = sums[k] <= Vector{} ? Vector{} : sums[k];
-      std::memcpy(line.out + at, &sums[k], sizeof(Vector));
+      store(sums[k], line.out + at);
     }
   }
 }
@@ -69,7 +105,7 @@ WEFT_INLINE int64_t first_inside(int64_t start, int64_t step, int64_t count) {
   return std::clamp<int64_t>(start >= 0 ? 0 : (-start + step - 1) / step, 0, count);
 }
 
-template <int Lanes>
+template <int Lanes, int Group>
 WEFT_INLINE void channel_line_body(const Geometry& g, const ChannelLine& line) {
   constexpr int kColumns = 4;
   // Columns [low, high) meet all taps.
@@ -79,26 +115,35 @@ WEFT_INLINE void channel_line_body(const Geometry& g, const ChannelLine& line) {
       std::max(low, first_inside(reach - g.pad_w - g.width, g.stride_w, g.out_width));
   for (int64_t x = 0; x < g.out_width;) {
     if (x >= low && x + kColumns <= high) {
-      channel_columns<Lanes, kColumns>(g, line, x, 0, g.kernel_w);
+      channel_columns<Lanes, Group, kColumns>(g, line, x, 0, g.kernel_w);
       x += kColumns;
       continue;
     }
     const int64_t column = x * g.stride_w - g.pad_w;
     const int64_t left = first_inside(column, g.dilation_w, g.kernel_w);
     const int64_t right = first_inside(column - g.width, g.dilation_w, g.kernel_w);
-    channel_columns<Lanes, 1>(g, line, x++, left, right);
+    channel_columns<Lanes, Group, 1>(g, line, x++, left, right);
   }
 }
 
 // A line of the result's gradient, and the line of the image that it meets at a line of the kernel;
-// sums: the gradients of its taps, [tap][channel].
+// sums: the gradients of its taps, as a ChannelLine's lie.
 struct WeightLine {
   const float *grad, *image;
   float* sums;
 };
 
+// sums[channel of a group] += grad * values.
+template <int Group, int Channel, class Vector>
+WEFT_INLINE void add_products(const Vector& grad, const Vector& values, Vector* sums) {
+  Vector of;
+  spread<Group, Channel>(values, of);
+  sums[Channel] += grad * of;
+  if constexpr (Channel + 1 < Group) add_products<Group, Channel + 1>(grad, values, sums);
+}
+
 // Adds columns [begin, end) to `Count` taps from `first` on; all lie inside.
-template <int Lanes, int Count>
+template <int Lanes, int Group, int Count>
 WEFT_INLINE void add_columns(const Geometry& g, const WeightLine& line, int64_t first,
                              int64_t begin, int64_t end) {
   using Vector = typename ChannelsOf<Lanes>::type;
@@ -107,23 +152,26 @@ WEFT_INLINE void add_columns(const Geometry& g, const WeightLine& line, int64_t 
   const float* grad = line.grad + begin * g.in_channels;
   const float* image =
       line.image + (begin * g.stride_w + first * g.dilation_w - g.pad_w) * g.in_channels;
-  float* to = line.sums + first * g.in_channels;
-  Vector sums[Count], with, values;
-  for (int k = 0; k < Count; ++k) std::memcpy(&sums[k], to + k * g.in_channels, sizeof(Vector));
+  float* to = line.sums + first * Group * g.in_channels;
+  Vector sums[Count * Group], with, values;
+  // Unrolled, or the sums would lie in memory.
+#pragma GCC unroll 16
+  for (int k = 0; k < Count * Group; ++k) load(sums[k], to + k * g.in_channels);
   for (int64_t x = begin; x < end; ++x, image += step, grad += g.in_channels) {
-    std::memcpy(&with, grad, sizeof(with));
+    load(with, grad);
     for (int k = 0; k < Count; ++k) {
-      std::memcpy(&values, image + k * apart, sizeof(values));
-      sums[k] += with * values;
+      load(values, image + k * apart);
+      add_products<Group, 0>(with, values, sums + k * Group);
     }
   }
-  for (int k = 0; k < Count; ++k) std::memcpy(to + k * g.in_channels, &sums[k], sizeof(Vector));
+#pragma GCC unroll 16
+  for (int k = 0; k < Count * Group; ++k) store(sums[k], to + k * g.in_channels);
 }
 
 // Vectors of channels from c on, as many as are whole; returns the channel after them.
-template <int Lanes>
+template <int Lanes, int Group>
 WEFT_INLINE int64_t weight_line_body(const Geometry& g, const WeightLine& whole, int64_t c) {
-  constexpr int kTaps = 3;
+  constexpr int kTaps = Group <= 4 ? 3 : 1;  // whose sums fill the registers
   const auto hits = [&](int64_t tap) {
     return inside(tap * g.dilation_w - g.pad_w, g.stride_w, g.width, g.out_width);
   };
@@ -135,42 +183,72 @@ WEFT_INLINE int64_t weight_line_body(const Geometry& g, const WeightLine& whole,
       // is the last to come inside.
       const int64_t low = hits(tap).first;
       const int64_t high = stop - tap < kTaps ? low : std::max(low, hits(stop - 1).last);
-      add_columns<Lanes, kTaps>(g, line, tap, low, high);
+      add_columns<Lanes, Group, kTaps>(g, line, tap, low, high);
       for (int64_t k = tap; k < stop; ++k) {
         const Range own = hits(k);
-        add_columns<Lanes, 1>(g, line, k, own.first, std::min(low, own.last));
-        add_columns<Lanes, 1>(g, line, k, std::max(high, own.first), own.last);
+        add_columns<Lanes, Group, 1>(g, line, k, own.first, std::min(low, own.last));
+        add_columns<Lanes, Group, 1>(g, line, k, std::max(high, own.first), own.last);
       }
     }
   }
   return c;
 }
 
-#define DEFINE(level, target, width)                                             \
-  target void channel_line_##level(const Geometry& g, const ChannelLine& line) { \
-    if (g.in_channels >= 16) return channel_line_body<16>(g, line);              \
-    if (g.in_channels >= 4) return channel_line_body<4>(g, line);                \
-    channel_line_body<1>(g, line);                                               \
-  }                                                                              \
-  target void weight_line_##level(const Geometry& g, const WeightLine& line) {   \
-    const int64_t c = weight_line_body<16>(g, line, 0);                          \
-    weight_line_body<1>(g, line, weight_line_body<4>(g, line, c));               \
+constexpr int kLanes = 16;
+template <int Group>
+using ChannelsEach = std::integral_constant<int, Group>;
+
+#define DEFINE(level, target, width)                                       \
+  template <int Group>                                                     \
+  target void channel_line_##level(ChannelsEach<Group>, const Geometry& g, \
+                                   const ChannelLine& line) {              \
+    if (Group > 1 || g.in_channels >= kLanes) {                            \
+      return channel_line_body<kLanes, Group>(g, line);                    \
+    }                                                                      \
+    if (g.in_channels >= 4) return channel_line_body<4, 1>(g, line);       \
+    channel_line_body<1, 1>(g, line);                                      \
+  }                                                                        \
+  template <int Group>                                                     \
+  target void weight_line_##level(ChannelsEach<Group>, const Geometry& g,  \
+                                  const WeightLine& line) {                \
+    const int64_t c = weight_line_body<kLanes, Group>(g, line, 0);         \
+    if constexpr (Group == 1) {                                            \
+      weight_line_body<1, 1>(g, line, weight_line_body<4, 1>(g, line, c)); \
+    }                                                                      \
   }
 WEFT_LEVELS(DEFINE)
 #undef DEFINE
 
-void channel_line(const Geometry& g, const ChannelLine& line) { WEFT_PICK(channel_line, g, line); }
-void weight_line(const Geometry& g, const WeightLine& line) { WEFT_PICK(weight_line, g, line); }
+// fn(ChannelsEach) of a group's channels.
+template <class Fn>
+void with_group(const Geometry& g, Fn&& fn) {
+  switch (g.group_in()) {
+    case 2:
+      return fn(ChannelsEach<2>{});
+    case 4:
+      return fn(ChannelsEach<4>{});
+    case 8:
+      return fn(ChannelsEach<8>{});
+    default:
+      return fn(ChannelsEach<1>{});
+  }
+}
+void channel_line(const Geometry& g, const ChannelLine& line) {
+  with_group(g, [&](auto each) { WEFT_PICK(channel_line, each, g, line); });
+}
+void weight_line(const Geometry& g, const WeightLine& line) {
+  with_group(g, [&](auto each) { WEFT_PICK(weight_line, each, g, line); });
+}
 
 // Where the results of a convolution lie: from a column, a line, an image to the next.
 struct Steps {
   int64_t column, line, image;
 };
 
-// out = sink(convolution of input), taps [line][column][channel].
+// out = sink(convolution of input); taps as a ChannelLine's lie.
 void correlate(const Geometry& g, const float* input, const float* taps, const blas::Sink& sink,
                float* out, const Steps& steps) {
-  const int64_t work = g.taps() * g.out_width * g.in_channels;
+  const int64_t work = g.depth() * g.out_width * g.in_channels;
   const int64_t least = (int64_t{1} << 16) / std::max<int64_t>(1, work) + 1;
   parallel_for(g.batch * g.out_height, least, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
@@ -189,14 +267,19 @@ struct TapRun {
   int64_t first, step, count;
 };
 
-void pack_taps(const Geometry& g, const Tensor& weight, const TapRun& lines, const TapRun& columns,
-               float* to) {
+// What leads from the input to the results or, turned, from these to the input.
+void pack_taps(const Geometry& g, const Tensor& weight, bool turned, const TapRun& lines,
+               const TapRun& columns, float* to) {
   const Taps t = taps_of(g, weight);
-  for (int64_t i = 0; i < lines.count; ++i) {
-    for (int64_t j = 0; j < columns.count; ++j, to += g.in_channels) {
-      const float* from = t.data + (lines.first + i * lines.step) * t.row +
-                          (columns.first + j * columns.step) * t.column;
-      for (int64_t c = 0; c < g.in_channels; ++c) to[c] = from[c * t.of_group];
+  const int64_t each = g.group_in();
+  for (int64_t tap = 0; tap < lines.count * columns.count; ++tap) {
+    const float* from = t.data + (lines.first + tap / columns.count * lines.step) * t.row +
+                        (columns.first + tap % columns.count * columns.step) * t.column;
+    for (int64_t k = 0; k < each; ++k, to += g.in_channels) {
+      for (int64_t c = 0; c < g.in_channels; ++c) {
+        const int64_t first = c / each * each, own = c % each;
+        to[c] = turned ? from[(first + k) * t.out + own * t.in] : from[c * t.out + k * t.in];
+      }
     }
   }
 }
@@ -208,7 +291,8 @@ void add_line(const Geometry& g, int64_t r, const float* grad, const float* inpu
   for (int64_t i = 0; i < g.kernel_h; ++i) {
     const int64_t row = r % g.out_height * g.stride_h + i * g.dilation_h - g.pad_h;
     if (row < 0 || row >= g.height) continue;
-    weight_line(g, {grad, image + row * line, sums + i * g.kernel_w * g.in_channels});
+    float* const taps = sums + i * g.kernel_w * g.group_in() * g.in_channels;
+    weight_line(g, {grad, image + row * line, taps});
   }
 }
 
@@ -234,26 +318,30 @@ struct Phase {
 
 }  // namespace
 
-bool fits_depthwise_channels(const Geometry& g) { return g.is_depthwise() && g.group_out() == 1; }
+bool fits_grouped(const Geometry& g) {
+  const int64_t each = g.group_in();
+  if (g.groups == 1 || each != g.group_out()) return false;
+  return each == 1 || ((each == 2 || each == 4 || each == 8) && g.in_channels % kLanes == 0);
+}
 
-void depthwise_channels_forward(const Geometry& g, const float* input, const Tensor& weight,
-                                const blas::Sink& sink, float* out) {
+void grouped_forward(const Geometry& g, const float* input, const Tensor& weight,
+                     const blas::Sink& sink, float* out) {
   const int64_t line = g.out_width * g.in_channels;
   const auto taps = packed_weight(
-      weight, PackedForm::Unrolled, g.groups, g.taps() * g.in_channels,
-      [&](float* to) { pack_taps(g, weight, {0, 1, g.kernel_h}, {0, 1, g.kernel_w}, to); });
+      weight, PackedForm::Unrolled, g.groups, g.depth() * g.in_channels,
+      [&](float* to) { pack_taps(g, weight, false, {0, 1, g.kernel_h}, {0, 1, g.kernel_w}, to); });
   correlate(g, input, taps->data(), sink, out, {g.in_channels, line, g.out_height * line});
 }
 
-void depthwise_channels_backward_input(const Geometry& g, const float* grad, const Tensor& weight,
-                                       float* out) {
-  Scratch<float> taps(g.taps() * g.in_channels);
+void grouped_backward_input(const Geometry& g, const float* grad, const Tensor& weight,
+                            float* out) {
+  Scratch<float> taps(g.depth() * g.in_channels);
   const int64_t line = g.width * g.in_channels;
   for (int64_t y = 0; y < std::min(g.stride_h, g.height); ++y) {
     const Phase lines(y, g.height, g.kernel_h, g.stride_h, g.pad_h, g.dilation_h);
     for (int64_t x = 0; x < std::min(g.stride_w, g.width); ++x) {
       const Phase columns(x, g.width, g.kernel_w, g.stride_w, g.pad_w, g.dilation_w);
-      pack_taps(g, weight, lines.taps, columns.taps, taps.data());
+      pack_taps(g, weight, true, lines.taps, columns.taps, taps.data());
       Geometry phase = g;
       phase.height = g.out_height, phase.width = g.out_width;
       phase.out_height = lines.count, phase.out_width = columns.count;
@@ -267,13 +355,12 @@ void depthwise_channels_backward_input(const Geometry& g, const float* grad, con
   }
 }
 
-void depthwise_channels_backward_weight(const Geometry& g, const float* grad, const float* input,
-                                        float* out) {
+void grouped_backward_weight(const Geometry& g, const float* grad, const float* input, float* out) {
   const int64_t lines = g.batch * g.out_height, line = g.out_width * g.in_channels;
-  const int64_t elements = g.taps() * g.in_channels;
+  const int64_t elements = g.depth() * g.in_channels;
   // As many sums as the sizes say, so that they do not depend on the number of threads.
-  constexpr int64_t kWork = int64_t{1} << 18, kMost = 64;
-  const int64_t pieces = std::clamp<int64_t>(lines * line * g.taps() / kWork, 1, kMost);
+  constexpr int64_t kWork = int64_t{1} << 20, kMost = 32;
+  const int64_t pieces = std::clamp<int64_t>(lines * line * g.depth() / kWork, 1, kMost);
   Scratch<float> sums(pieces * elements);
   std::fill_n(sums.data(), pieces * elements, 0.0f);
   parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
@@ -283,10 +370,14 @@ void depthwise_channels_backward_weight(const Geometry& g, const float* grad, co
       }
     }
   });
+  float* const sum = sums.data();
+  for (int64_t p = 1; p < pieces; ++p) {
+    const float* more = sum + p * elements;
+    for (int64_t i = 0; i < elements; ++i) sum[i] += more[i];
+  }
   for (int64_t i = 0; i < elements; ++i) {
-    float sum = 0;
-    for (int64_t p = 0; p < pieces; ++p) sum += sums.data()[p * elements + i];
-    out[i % g.in_channels * g.taps() + i / g.in_channels] = sum;
+    const int64_t tap = i / g.in_channels / g.group_in(), own = i / g.in_channels % g.group_in();
+    out[(i % g.in_channels * g.group_in() + own) * g.taps() + tap] = sum[i];
   }
 }
 
