@@ -26,16 +26,25 @@ const float* words_at(const T* numbers) {
   return reinterpret_cast<const float*>(numbers);
 }
 
-// A strip of the unrolled image of a group: kStrip channels of a tap at positions [begin, ...).
+// Columns of the unrolled image of a group: strips of each tap's channels, of which the last starts
+// early enough to be whole.
+WEFT_INLINE int64_t strip_columns(const Geometry& g) {
+  return (g.group_in() + kStrip - 1) / kStrip * kStrip;
+}
+WEFT_INLINE int64_t first_channel(const Geometry& g, int64_t column) {
+  return std::min(column, g.group_in() - kStrip);
+}
+
+// A strip: kStrip channels of a tap at positions [begin, ...).
 template <class T>
 WEFT_INLINE void pack_strip_body(const Geometry& g, const T* image, int64_t begin, int64_t count,
                                  int64_t column, T* __restrict to) {
-  const int64_t tap = column / g.group_in();
+  const int64_t each = strip_columns(g), tap = column / each;
   const int64_t down = tap / g.kernel_w * g.dilation_h - g.pad_h;
   const int64_t shift = tap % g.kernel_w * g.dilation_w - g.pad_w;
   const int64_t step = g.stride_w * g.in_channels;
   const Range hits = inside(shift, g.stride_w, g.width, g.out_width);
-  image += column % g.group_in();
+  image += first_channel(g, column % each);
   for (const int64_t end = begin + count; begin < end;) {
     const int64_t x = begin % g.out_width, line = begin / g.out_width;
     const int64_t stop = std::min(g.out_width, x + end - begin);
@@ -254,22 +263,37 @@ bool channels_backward_input(const Geometry& g, const Tensor& grad, const Tensor
 }
 
 bool fits_weight_gradient(const Geometry& g) {
-  return g.group_in() % kStrip == 0 && g.group_out() >= 8;
+  return g.group_in() >= kStrip && g.group_out() >= 8;
 }
 
 namespace {
+
+// Each channel once: to[output][tap][channel] from columns of strips.
+void take_channels(const Geometry& g, const float* strips, float* to) {
+  const int64_t each = strip_columns(g);
+  for (int64_t i = 0; i < g.group_out() * g.taps(); ++i, strips += each, to += g.group_in()) {
+    for (int64_t c = 0; c < each; c += kStrip) {
+      std::copy_n(strips + c, kStrip, to + first_channel(g, c));
+    }
+  }
+}
 
 template <class T>
 void backward_weight(const Geometry& g, const T* grad, bool has_planes, const T* input,
                      float* out) {
   const int64_t words = (g.batch * g.positions() + kEach<T> - 1) / kEach<T>;
-  const int64_t of_group = g.group_out() * g.depth();
+  const int64_t of_group = g.group_out() * g.depth(), columns = g.taps() * strip_columns(g);
+  const bool is_whole = columns == g.depth();
   if (words == 0) std::fill_n(out, g.groups * of_group, 0.0f);  // a batch of no images
+  Scratch<float> strips(is_whole ? 0 : g.group_out() * columns);
   auto multiply = [&](const blas::Factors& factors, float* to) {
+    if (words == 0) return;
     blas::PackedProduct product{};
-    product.m = g.group_out(), product.n = g.depth(), product.k = words;
-    product.of = kElements<T>, product.out = to, product.factors = &factors;
+    product.m = g.group_out(), product.n = columns, product.k = words;
+    product.of = kElements<T>, product.out = is_whole ? to : strips.data();
+    product.factors = &factors;
     product.run();
+    if (!is_whole) take_channels(g, strips.data(), to);
   };
   for (int64_t group = 0; group < g.groups; ++group, out += of_group) {
     const T* from = grad + group * g.group_out() * (has_planes ? g.positions() : 1);
