@@ -187,7 +187,7 @@ WEFT_INLINE int64_t weight_line_body(const Geometry& g, const WeightLine& whole,
       for (int64_t k = tap; k < stop; ++k) {
         const Range own = hits(k);
         add_columns<Lanes, Group, 1>(g, line, k, own.first, std::min(low, own.last));
-        add_columns<Lanes, Group, 1>(g, line, k, std::max(high, own.first), own.last);
+        add_columns<Lanes, Group, 1>(g, line, k, high, own.last);
       }
     }
   }
