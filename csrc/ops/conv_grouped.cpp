@@ -94,7 +94,7 @@ WEFT_INLINE void channel_columns(const Geometry& g, const ChannelLine& line, int
         load(more, line.sink.residual + at);
         sums[k] += more;
       }
-      if (line.sink.relu) sums[k] = sums[k] <= Vector{} ? Vector{} : sums[k];
+      if (line.sink.relu) blas::hold(sums[k], line.sink.high);
       store(sums[k], line.out + at);
     }
   }

@@ -123,7 +123,7 @@ WEFT_INLINE void transform_output_body(const float* m, int64_t distance, int64_t
         load(more, sink.residual + c);
         sum += more;
       }
-      if (sink.relu) sum = sum <= Vector{} ? Vector{} : sum;
+      if (sink.relu) blas::hold(sum, sink.high);
       store(sum, results.to[p] + c);
     }
   });

@@ -112,7 +112,7 @@ WEFT_INLINE void tile(const Task& t) {
         if (t.add) plus(c + at);
         if (sink.bias) plus(sink.bias + v * kWidth);
         if (sink.residual) plus(sink.residual + at);
-        if (sink.relu) sum = sum <= Vector{} ? Vector{} : sum;
+        if (sink.relu) hold(sum, sink.high);
       }
       std::memcpy(c + at, &sum, sizeof(sum));
     }

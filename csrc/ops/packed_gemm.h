@@ -2,7 +2,11 @@
 // What becomes of the sums (bias, residual, ReLU) is written with them.
 #pragma once
 
+#include <limits>
+#include <type_traits>
+
 #include "ops/blas.h"
+#include "ops/levels.h"
 
 namespace weft::blas {
 
@@ -15,17 +19,29 @@ constexpr int64_t packed_size(int64_t k, int64_t n) { return strips_of(n) * k * 
 // Depth of a block of the factors: one of a strip stays in the nearest cache.
 inline constexpr int64_t kBlockDepth = 384;
 
-// result = relu(sum + bias[column] + residual[row, column]): each where it is asked for, with the
-// bits of the operators in turn. The residual lies as the result does.
+// result = min(relu(sum + bias[column] + residual[row, column]), high): each where it is asked for,
+// with the bits of the operators in turn. The residual lies as the result does.
 struct Sink {
   const float* bias = nullptr;
   const float* residual = nullptr;
   bool relu = false;
+  float high = std::numeric_limits<float>::infinity();  // counts with relu only
 
   Sink at(int64_t place, int64_t column) const {
-    return {bias ? bias + column : nullptr, residual ? residual + place : nullptr, relu};
+    return {bias ? bias + column : nullptr, residual ? residual + place : nullptr, relu, high};
   }
 };
+
+// What `relu` and `high` make of a vector of sums. NaN stays; numbers that are no floats have no
+// high.
+template <class Vector>
+WEFT_INLINE void hold(Vector& sum, float high) {
+  sum = sum <= Vector{} ? Vector{} : sum;
+  if constexpr (std::is_same_v<std::remove_reference_t<decltype(sum[0])>, float>) {
+    const Vector most = Vector{} + high;
+    sum = sum >= most ? most : sum;
+  }
+}
 
 // What an element of a factor is: a float, or in its four bytes small numbers that follow each
 // other along k, whose products are added at once: two bfloat16, or four int8 (of a, unsigned),

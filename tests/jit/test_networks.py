@@ -45,6 +45,16 @@ _COUNTS: dict[str, tuple[tuple[int, ...], dict[str, int]]] = {
         (1, 3, 32, 32),
         {**_RESNET, "aten::_conv2d_sum": 4, "aten::conv2d": 1, "turned": 1},
     ),
+    "MobileNet": (
+        (1, 3, 64, 64),
+        {
+            **_RESNET,
+            "aten::_conv2d_sum.high": 36,
+            "aten::_conv2d_sum": 10,
+            "aten::conv2d": 7,
+            "turned": 1,
+        },
+    ),
     "U-Net, batch 4": (
         (1, 3, 16, 16),
         {**_RESNET, "aten::_conv2d_sum": 10, "aten::conv2d": 1, "turned": 10},
@@ -78,7 +88,7 @@ def test_what_runs(name: str, form: str) -> None:
             assert weft.allclose(frozen(x), net(x), rtol=1e-3, atol=1e-4)
         nodes = list(frozen.graph_for(x).walk())
     counts = Counter(node.kind for node in nodes)
-    layers = (node for node in nodes if node.kind in ("aten::conv2d", "aten::_conv2d_sum"))
+    layers = (node for node in nodes if node.name in ("aten::conv2d", "aten::_conv2d_sum"))
     counts["turned"] = sum(conv_sum._is_by_channels(layer) for layer in layers)
     if (name, form) == ("transformer encoder", "traced"):  # else branches have more
         expected = {**expected, "aten::_attention": 6, "aten::softmax.int": 0}

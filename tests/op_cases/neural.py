@@ -54,6 +54,11 @@ case("_conv2d_sum", [
     S(A((2, 3, 6, 5)), A((4, 3, 3, 2)), A((4,)), A((2, 4, 3, 4)), True, [2, 1], [1, 0]),
     S(A((1, 4, 7, 7)), A((8, 2, 3, 3)), A((8,)), A((8, 1, 1)), False, [1, 1], [1, 1], [2, 2], 2),
 ], _conv2d_sum, tolerance=60)  # fmt: skip
+case("_conv2d_sum.high", [
+    S(A((1, 16, 5, 5)), A((16, 16, 3, 3)), A((16,)), None, 0.5),
+    S(A((2, 3, 6, 5)), A((4, 3, 3, 2)), None, A((2, 4, 3, 4)), 0.25, [2, 1], [1, 0]),
+], lambda x, w, b, residual, high, *window: np.clip(_conv2d_sum(x, w, b, residual, False, *window), 0, high),
+    tolerance=60)  # fmt: skip
 
 
 def _max_pool(x: np.ndarray, kernel: Any, stride: Any = (), padding: Any = 0) -> np.ndarray:

@@ -238,6 +238,17 @@ op(
     precheck="limits",
     tags=("cheap",),
 )
+op(
+    "relu6(Tensor self) -> Tensor",
+    doc="self held between 0 and 6.",
+    pointwise=lambda self: minimum(maximum(self, 0), 6),
+    dtypes=INTEGERS + FLOATS,
+    grad={"self": "hardtanh_backward(grad, self, 0, 6)"},
+    inplace_grad={"self": "hardtanh_backward(grad, result, 0, 6)"},
+    variants="nn",
+    out=None,
+    tags=("cheap",),
+)
 backward_op(
     "hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor",
     doc="grad_output where self lies between min_val and max_val, else 0.",

@@ -41,6 +41,16 @@ op(
     result="input",
 )
 op(
+    "_conv2d_sum.high(Tensor input, Tensor weight, Tensor? bias, Tensor? residual, float high, "
+    "int[2] stride=1, int[2] padding=0, int[2] dilation=1, int groups=1) -> Tensor",
+    doc="conv2d plus a residual, sums held between 0 and `high`, as by relu6.",
+    native="_conv2d_sum_high",
+    variants="",
+    tags=("nondifferentiable",),
+    shape="broadcast(convolved(input, weight, stride, padding, dilation), residual)",
+    result="input",
+)
+op(
     "conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, int[1] padding=0, "
     "int[1] dilation=1, int groups=1) -> Tensor",
     doc="The cross-correlation of signals (N, C, L) with filters (O, C / groups, k).",

@@ -27,6 +27,7 @@ from weft.jit.passes import (
     loop_unrolling,
     memory_planning,
     moments,
+    mutation,
     partial_unrolling,
     peephole,
     scheduling,
@@ -128,6 +129,9 @@ def freeze(
     while freezing.run(graph, module, preserved):
         # Once `training` is a constant, what only training writes to can be one too.
         optimize_graph(graph, 1, options, observer, finish=False)
+    # A traced convolution tells its dimensions by the lengths of lists.
+    optimize_graph(graph, 2, options, observer, finish=False)
+    mutation.run(graph, options)
     if numerics:
         conv_bn.run(graph)
         channels_last.run(graph)

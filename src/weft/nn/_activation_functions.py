@@ -109,7 +109,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     >>> weft.nn.functional.relu6(weft.tensor([-1.0, 8.0]))
     tensor([0., 6.])
     """
-    return hardtanh(input, 0.0, 6.0, inplace)
+    return _nn.relu6_(input) if inplace else _nn.relu6(input)
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:

@@ -312,6 +312,7 @@ def _none(g: Any, *args: Any) -> Any:
     raise ValueError("export: expected a program without gradients, got one that computes them")
 
 
+mapping("relu6")(lambda g, x: g.call("hardtanh", x, 0, 6))
 mapping("leaky_relu")(lambda g, x, slope=0.01: g.op("LeakyRelu", x, alpha=slope))
 
 

@@ -114,11 +114,6 @@ def mish_(self: Tensor) -> Tensor:
     return self.copy_(F.mish(self.clone()))
 
 
-@composed("aten::relu6_")
-def relu6_(self: Tensor) -> Tensor:
-    return self.copy_(F.relu6(self.clone()))
-
-
 # What a program asks ------------------------------------------------------------------------------
 
 

@@ -4,10 +4,13 @@
     %s = aten::add.Tensor(%y, %r, <1>)     =>  %z = aten::_conv2d_sum(%x, <weight>, %b, %r, ...)
     %z = aten::relu(%s)
 
-Exact: each sum is rounded as by the operators in turn. Only in programs that record no gradients.
+Or relu6, or hardtanh from 0 on. Exact: each sum is rounded as by the operators in turn. Only in
+programs that record no gradients.
 """
 
 from __future__ import annotations
+
+import math
 
 from weft.jit.ir import TENSOR, Graph, Node, Value
 from weft.jit.passes.operators import written_tensors
@@ -35,26 +38,43 @@ def _join(layer: Node) -> bool:
     for reader in layer.output.users:
         if isinstance(reader, Node) and reader.kind == "aten::dim":
             reader.set_input(0, layer.inputs[0])  # of the same rank
-    last, residual, relu = layer, None, False
+    last, residual = layer, None
     added = _only_user(last.output)
     if added is not None and added.kind == "aten::add.Tensor" and _is_plain_sum(added):
         residual = added.inputs[1 if added.inputs[0] is last.output else 0]
         last = added
     user = _only_user(last.output)
-    if user is not None and user.kind == "aten::relu":
-        last, relu = user, True
+    high = None if user is None else _highest(user)
+    if user is not None and high is not None:
+        last = user
     if last is layer:
         return False
     graph = layer.graph
     with graph.inserting(before=last), graph.at_range(layer.range):
         none = graph.constant(None, layer.inputs[2].type) if residual is None else residual
-        inputs = [*layer.inputs[:3], none, graph.constant(relu), *layer.inputs[3:]]
-        joined = graph.emit("aten::_conv2d_sum", inputs, [TENSOR]).output
+        kind, limit = "aten::_conv2d_sum", graph.constant(high is not None)
+        if high is not None and high < math.inf:
+            kind, limit = "aten::_conv2d_sum.high", graph.constant(high)
+        inputs = [*layer.inputs[:3], none, limit, *layer.inputs[3:]]
+        joined = graph.emit(kind, inputs, [TENSOR]).output
     last.output.replace_all_uses_with(joined)
     for node in dict.fromkeys((last, added, layer)):
         if node is not None and not any(output.uses for output in node.outputs):
             node.destroy()
     return True
+
+
+def _highest(node: Node) -> float | None:
+    """The greatest result of an operator that sets what is negative to 0, and nothing else but what
+    is above that; None for another one."""
+    if node.kind == "aten::relu":
+        return math.inf
+    if node.kind == "aten::relu6":
+        return 6.0
+    if node.kind != "aten::hardtanh" or not all(limit.is_constant for limit in node.inputs[1:]):
+        return None
+    low, high = (limit.constant for limit in node.inputs[1:])
+    return float(high) if low == 0 and high >= 0 else None
 
 
 def _only_user(value: Value) -> Node | None:
