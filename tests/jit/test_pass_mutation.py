@@ -33,6 +33,11 @@ class OfAnotherDtype(Net):
         return self.layer(x).add_(other.double())
 
 
+class OfUnknownDtypes(Net):
+    def forward(self, x: weft.Tensor, other: weft.Tensor) -> weft.Tensor:
+        return x.neg().add_(other.double())
+
+
 class Argument(Net):
     def forward(self, x: weft.Tensor, other: weft.Tensor) -> weft.Tensor:
         return self.layer(other.relu_())
@@ -86,6 +91,7 @@ NETS: dict[type[Net], int] = {
     Own: 0,
     Residual: 0,
     OfAnotherDtype: 1,
+    OfUnknownDtypes: 1,
     Argument: 1,
     ReadLater: 1,
     Viewed: 1,
