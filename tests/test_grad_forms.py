@@ -194,3 +194,13 @@ def test_hardtanh_at_its_limits_and_at_nan() -> None:
     x = weft.tensor([float("nan"), -1, 0, 1, 2], requires_grad=True)
     weft.nn.functional.hardtanh(x).backward(weft.full((5,), 3.0))
     assert x.grad is not None and x.grad.tolist() == [3, 0, 3, 0, 0]
+
+
+def test_hardswish_and_hardsigmoid_at_their_limits_and_at_nan() -> None:
+    x = weft.tensor([float("nan"), -3, 0, 3, 4], requires_grad=True)
+    for function, slopes in (
+        (weft.nn.functional.hardswish, [1, 0, 0.5, 1, 1]),
+        (weft.nn.functional.hardsigmoid, [0, 0, 1 / 6, 0, 0]),
+    ):
+        (grad,) = weft.autograd.grad(function(x).sum(), x)
+        assert weft.allclose(grad, weft.tensor(slopes, dtype=weft.float32))

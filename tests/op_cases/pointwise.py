@@ -132,6 +132,8 @@ case("leaky_relu", same_shape() + same_shape(0.2), lambda x, s=0.01: np.where(x 
 case("softplus", same_shape() + same_shape(2, 5), lambda x, b=1, t=20: np.where(b * x > t, x, np.log1p(np.exp(b * x)) / b),
      tolerance=2)  # fmt: skip
 case("hardtanh", same_shape(-0.5, 0.75), lambda x, a, b: np.clip(x, a, b))
+case("hardsigmoid", same_shape(), lambda x: np.clip(x + 3, 0, 6) / 6)
+case("hardswish", same_shape(), lambda x: x * np.clip(x + 3, 0, 6) / 6, tolerance=2)
 case("relu6", same_shape(), lambda x: np.clip(x, 0, 6))
 case("elu", same_shape(), lambda x: np.where(x > 0, x, np.expm1(x)), domain=nonzero)
 case("log_sigmoid", same_shape(), lambda x: np.log(_sigmoid(x)))

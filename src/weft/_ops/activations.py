@@ -260,6 +260,42 @@ backward_op(
     grad={"grad_output": "hardtanh_backward(grad, self, min_val, max_val)", "self": "None"},
 )
 op(
+    "hardsigmoid(Tensor self) -> Tensor",
+    doc="self / 6 + 1 / 2, held between 0 and 1.",
+    pointwise=lambda self: minimum(maximum(self + 3, 0), 6) / 6,
+    dtypes=FLOATS,
+    grad={"self": "hardsigmoid_backward(grad, self)"},
+    inplace_grad={"self": "where((result > 0).logical_and(result < 1), grad / 6, 0)"},
+    variants="nn",
+)
+backward_op(
+    "hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor",
+    doc="grad_output times the derivative of hardsigmoid at self.",
+    pointwise=lambda grad_output, self: where(self > -3, where(self < 3, grad_output / 6, 0), 0),
+    dtypes=FLOATS,
+    grad={"grad_output": "hardsigmoid_backward(grad, self)", "self": "None"},
+)
+op(
+    "hardswish(Tensor self) -> Tensor",
+    doc="self times hardsigmoid of self.",
+    pointwise=lambda self: self * minimum(maximum(self + 3, 0), 6) / 6,
+    dtypes=FLOATS,
+    grad={"self": "hardswish_backward(grad, self)"},
+    variants="nn",
+)
+backward_op(
+    "hardswish_backward(Tensor grad_output, Tensor self) -> Tensor",
+    doc="grad_output times the derivative of hardswish at self.",
+    pointwise=lambda grad_output, self: where(
+        self <= -3, 0, where(self < 3, grad_output * (self / 3 + 0.5), grad_output)
+    ),
+    dtypes=FLOATS,
+    grad={
+        "grad_output": "hardswish_backward(grad, self)",
+        "self": "where((self > -3).logical_and(self < 3), grad * grad_output / 3, 0)",
+    },
+)
+op(
     "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
     doc="scale times self where it is positive, else times alpha * (exp(input_scale * self) - 1).",
     pointwise=lambda self, alpha, scale, input_scale: (

@@ -120,7 +120,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     >>> weft.nn.functional.hardsigmoid(weft.tensor([0.0, 1.5, 9.0]))
     tensor([0.5000, 0.7500, 1.0000])
     """
-    return _placed(input, _nn.hardtanh(input + 3, 0.0, 6.0) / 6, inplace)
+    return _nn.hardsigmoid_(input) if inplace else _nn.hardsigmoid(input)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
@@ -131,8 +131,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     >>> weft.nn.functional.hardswish(weft.tensor([0.0, 1.0, 9.0]))
     tensor([0.0000, 0.6667, 9.0000])
     """
-    value = input.clone() if inplace else input  # gradients read it
-    return _placed(input, value * _nn.hardtanh(value + 3, 0.0, 6.0) / 6, inplace)
+    return _nn.hardswish_(input) if inplace else _nn.hardswish(input)
 
 
 @takes_out

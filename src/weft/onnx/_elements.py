@@ -313,6 +313,8 @@ def _none(g: Any, *args: Any) -> Any:
 
 
 mapping("relu6")(lambda g, x: g.call("hardtanh", x, 0, 6))
+mapping("hardsigmoid")(lambda g, x: g.op("HardSigmoid", x, alpha=1 / 6))
+mapping("hardswish")(lambda g, x: x * g.op("HardSigmoid", x, alpha=1 / 6))
 mapping("leaky_relu")(lambda g, x, slope=0.01: g.op("LeakyRelu", x, alpha=slope))
 
 

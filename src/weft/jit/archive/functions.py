@@ -99,16 +99,6 @@ def unsafe_split_with_sizes(self: Tensor, split_sizes: list[int], dim: int = 0) 
 # In place -----------------------------------------------------------------------------------------
 
 
-@composed("aten::hardsigmoid_")
-def hardsigmoid_(self: Tensor) -> Tensor:
-    return self.copy_(F.hardsigmoid(self.clone()))
-
-
-@composed("aten::hardswish_")
-def hardswish_(self: Tensor) -> Tensor:
-    return self.copy_(F.hardswish(self.clone()))
-
-
 @composed("aten::mish_")
 def mish_(self: Tensor) -> Tensor:
     return self.copy_(F.mish(self.clone()))

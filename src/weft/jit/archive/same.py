@@ -57,9 +57,9 @@ _READ: tuple[tuple[str, Any, str], ...] = (
     (
         "",
         F,
-        """alpha_dropout avg_pool1d avg_pool3d celu feature_alpha_dropout hardsigmoid hardswish
-        max_pool1d max_pool1d_with_indices max_pool3d max_pool3d_with_indices mish
-        native_channel_shuffle rrelu rrelu_ selu threshold""",
+        """alpha_dropout avg_pool1d avg_pool3d celu feature_alpha_dropout max_pool1d
+        max_pool1d_with_indices max_pool3d max_pool3d_with_indices mish native_channel_shuffle rrelu
+        rrelu_ selu threshold""",
     ),
     (
         "",
