@@ -579,3 +579,34 @@ def test_thresholds_of_integers_lose_their_fraction(options: Any, expected: list
     results.append(weft.nn.functional.threshold_(x, *options))
     for result in results:
         assert result.dtype == weft.int64 and result.tolist() == expected
+
+
+def test_arguments_of_layers():
+    signature = "(kernel_size: 'Any', stride: 'Any' = None, padding: 'Any' = 0) -> 'None'"
+    assert str(inspect.signature(nn.MaxUnpool2d)) == signature
+    assert str(inspect.signature(nn.GaussianNLLLoss)).startswith("(*, full: 'bool' = False, ")
+    told = "Shapes, dtypes and errors are those of weft.nn.functional.huber_loss."
+    assert told in inspect.getdoc(nn.HuberLoss) and not hasattr(nn.HuberLoss, "delta")
+    assert nn.MaxPool1d(3, padding=1).stride == 3 and nn.LocalResponseNorm(2, k=2.0).k == 2.0
+
+
+@pytest.mark.parametrize("args, options", [((), {}), ((2,), {"kernel_size": 3}), ((2,), {"p": 1})])
+def test_wrong_arguments_of_layers(args, options):
+    with pytest.raises(TypeError, match=r"AvgPool1d: expected arguments \['kernel_size', "):
+        nn.AvgPool1d(*args, **options)
+    with pytest.raises(TypeError, match="GaussianNLLLoss: expected arguments"):
+        nn.GaussianNLLLoss(True)
+
+
+def test_layers_of_programs():
+    class Mine(nn.HuberLoss):
+        scale: float = 2.0
+
+    class Other(nn.HuberLoss):
+        def __init__(self, scale):
+            super().__init__("sum")
+            self.scale = scale
+
+    assert Mine("sum", 2.0).delta == 2.0 and Mine.scale == 2.0
+    assert Other(3.0).reduction == "sum" and list(inspect.signature(Other).parameters) == ["scale"]
+    assert list(inspect.signature(nn.MaxPool1d(2)).parameters) == ["args", "kwargs"]  # of a call

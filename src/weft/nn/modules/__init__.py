@@ -1,169 +1,41 @@
+# ruff: noqa: F403
 """The layers, one file per family."""
 
-from weft._runtime.exports import list_exports as _list_exports
+from weft._runtime.exports import list_own as _list_own
 from weft.nn.modules import lazy as lazy
 from weft.nn.modules import utils as utils
-from weft.nn.modules.activation import GELU as GELU
-from weft.nn.modules.activation import LeakyReLU as LeakyReLU
-from weft.nn.modules.activation import LogSoftmax as LogSoftmax
-from weft.nn.modules.activation import ReLU as ReLU
-from weft.nn.modules.activation import Sigmoid as Sigmoid
-from weft.nn.modules.activation import SiLU as SiLU
-from weft.nn.modules.activation import Softmax as Softmax
-from weft.nn.modules.activation import Softmax2d as Softmax2d
-from weft.nn.modules.activation import Tanh as Tanh
-from weft.nn.modules.activation_more import CELU as CELU
-from weft.nn.modules.activation_more import ELU as ELU
-from weft.nn.modules.activation_more import GLU as GLU
-from weft.nn.modules.activation_more import SELU as SELU
-from weft.nn.modules.activation_more import Hardshrink as Hardshrink
-from weft.nn.modules.activation_more import Hardsigmoid as Hardsigmoid
-from weft.nn.modules.activation_more import Hardswish as Hardswish
-from weft.nn.modules.activation_more import Hardtanh as Hardtanh
-from weft.nn.modules.activation_more import LogSigmoid as LogSigmoid
-from weft.nn.modules.activation_more import Mish as Mish
-from weft.nn.modules.activation_more import PReLU as PReLU
-from weft.nn.modules.activation_more import ReLU6 as ReLU6
-from weft.nn.modules.activation_more import RReLU as RReLU
-from weft.nn.modules.activation_more import Softmin as Softmin
-from weft.nn.modules.activation_more import Softplus as Softplus
-from weft.nn.modules.activation_more import Softshrink as Softshrink
-from weft.nn.modules.activation_more import Softsign as Softsign
-from weft.nn.modules.activation_more import Tanhshrink as Tanhshrink
-from weft.nn.modules.activation_more import Threshold as Threshold
+from weft.nn.modules.activation import *
 from weft.nn.modules.adaptive import AdaptiveLogSoftmaxWithLoss as AdaptiveLogSoftmaxWithLoss
 from weft.nn.modules.attention import MultiheadAttention as MultiheadAttention
-from weft.nn.modules.batchnorm import BatchNorm1d as BatchNorm1d
-from weft.nn.modules.batchnorm import BatchNorm2d as BatchNorm2d
-from weft.nn.modules.batchnorm import BatchNorm3d as BatchNorm3d
-from weft.nn.modules.container import ModuleDict as ModuleDict
-from weft.nn.modules.container import ModuleList as ModuleList
-from weft.nn.modules.container import ParameterDict as ParameterDict
-from weft.nn.modules.container import ParameterList as ParameterList
-from weft.nn.modules.container import Sequential as Sequential
-from weft.nn.modules.conv import Conv1d as Conv1d
-from weft.nn.modules.conv import Conv2d as Conv2d
-from weft.nn.modules.conv import Conv3d as Conv3d
-from weft.nn.modules.conv_transpose import ConvTranspose1d as ConvTranspose1d
-from weft.nn.modules.conv_transpose import ConvTranspose2d as ConvTranspose2d
-from weft.nn.modules.conv_transpose import ConvTranspose3d as ConvTranspose3d
-from weft.nn.modules.dropout import AlphaDropout as AlphaDropout
-from weft.nn.modules.dropout import Dropout as Dropout
-from weft.nn.modules.dropout import Dropout1d as Dropout1d
-from weft.nn.modules.dropout import Dropout2d as Dropout2d
-from weft.nn.modules.dropout import Dropout3d as Dropout3d
-from weft.nn.modules.dropout import FeatureAlphaDropout as FeatureAlphaDropout
-from weft.nn.modules.flatten import Flatten as Flatten
-from weft.nn.modules.flatten import Unflatten as Unflatten
-from weft.nn.modules.instancenorm import InstanceNorm1d as InstanceNorm1d
-from weft.nn.modules.instancenorm import InstanceNorm2d as InstanceNorm2d
-from weft.nn.modules.instancenorm import InstanceNorm3d as InstanceNorm3d
-from weft.nn.modules.lazy_layers import LazyBatchNorm1d as LazyBatchNorm1d
-from weft.nn.modules.lazy_layers import LazyBatchNorm2d as LazyBatchNorm2d
-from weft.nn.modules.lazy_layers import LazyBatchNorm3d as LazyBatchNorm3d
-from weft.nn.modules.lazy_layers import LazyConv1d as LazyConv1d
-from weft.nn.modules.lazy_layers import LazyConv2d as LazyConv2d
-from weft.nn.modules.lazy_layers import LazyConv3d as LazyConv3d
-from weft.nn.modules.lazy_layers import LazyConvTranspose1d as LazyConvTranspose1d
-from weft.nn.modules.lazy_layers import LazyConvTranspose2d as LazyConvTranspose2d
-from weft.nn.modules.lazy_layers import LazyConvTranspose3d as LazyConvTranspose3d
-from weft.nn.modules.lazy_layers import LazyInstanceNorm1d as LazyInstanceNorm1d
-from weft.nn.modules.lazy_layers import LazyInstanceNorm2d as LazyInstanceNorm2d
-from weft.nn.modules.lazy_layers import LazyInstanceNorm3d as LazyInstanceNorm3d
-from weft.nn.modules.lazy_layers import LazyLinear as LazyLinear
+from weft.nn.modules.batchnorm import *
+from weft.nn.modules.container import *
+from weft.nn.modules.conv import *
+from weft.nn.modules.conv_transpose import *
+from weft.nn.modules.dropout import *
+from weft.nn.modules.flatten import *
+from weft.nn.modules.instancenorm import *
+from weft.nn.modules.lazy_layers import *
 from weft.nn.modules.linear import Identity as Identity
 from weft.nn.modules.linear import Linear as Linear
-from weft.nn.modules.loss import BCEWithLogitsLoss as BCEWithLogitsLoss
-from weft.nn.modules.loss import CrossEntropyLoss as CrossEntropyLoss
-from weft.nn.modules.loss import L1Loss as L1Loss
-from weft.nn.modules.loss import MSELoss as MSELoss
-from weft.nn.modules.loss import NLLLoss as NLLLoss
-from weft.nn.modules.loss_linear import LinearCrossEntropyLoss as LinearCrossEntropyLoss
-from weft.nn.modules.loss_linear import LinearCrossEntropyOptions as LinearCrossEntropyOptions
-from weft.nn.modules.loss_margin import Bilinear as Bilinear
-from weft.nn.modules.loss_margin import CosineEmbeddingLoss as CosineEmbeddingLoss
-from weft.nn.modules.loss_margin import CTCLoss as CTCLoss
-from weft.nn.modules.loss_margin import HingeEmbeddingLoss as HingeEmbeddingLoss
-from weft.nn.modules.loss_margin import LocalResponseNorm as LocalResponseNorm
-from weft.nn.modules.loss_margin import MarginRankingLoss as MarginRankingLoss
-from weft.nn.modules.loss_margin import MultiLabelMarginLoss as MultiLabelMarginLoss
-from weft.nn.modules.loss_margin import MultiLabelSoftMarginLoss as MultiLabelSoftMarginLoss
-from weft.nn.modules.loss_margin import MultiMarginLoss as MultiMarginLoss
-from weft.nn.modules.loss_margin import PairwiseDistance as PairwiseDistance
-from weft.nn.modules.loss_margin import PoissonNLLLoss as PoissonNLLLoss
-from weft.nn.modules.loss_margin import SoftMarginLoss as SoftMarginLoss
-from weft.nn.modules.loss_margin import TripletMarginLoss as TripletMarginLoss
-from weft.nn.modules.loss_margin import (
-    TripletMarginWithDistanceLoss as TripletMarginWithDistanceLoss,
-)
-from weft.nn.modules.loss_more import BCELoss as BCELoss
-from weft.nn.modules.loss_more import CosineSimilarity as CosineSimilarity
-from weft.nn.modules.loss_more import GaussianNLLLoss as GaussianNLLLoss
-from weft.nn.modules.loss_more import HuberLoss as HuberLoss
-from weft.nn.modules.loss_more import KLDivLoss as KLDivLoss
-from weft.nn.modules.loss_more import SmoothL1Loss as SmoothL1Loss
+from weft.nn.modules.loss import *
+from weft.nn.modules.loss_linear import *
+from weft.nn.modules.loss_margin import *
+from weft.nn.modules.loss_more import *
 from weft.nn.modules.module import Module as Module
 from weft.nn.modules.normalization import LayerNorm as LayerNorm
-from weft.nn.modules.normalization_more import GroupNorm as GroupNorm
-from weft.nn.modules.normalization_more import RMSNorm as RMSNorm
-from weft.nn.modules.padding import CircularPad1d as CircularPad1d
-from weft.nn.modules.padding import CircularPad2d as CircularPad2d
-from weft.nn.modules.padding import CircularPad3d as CircularPad3d
-from weft.nn.modules.padding import ConstantPad1d as ConstantPad1d
-from weft.nn.modules.padding import ConstantPad2d as ConstantPad2d
-from weft.nn.modules.padding import ConstantPad3d as ConstantPad3d
-from weft.nn.modules.padding import ReflectionPad1d as ReflectionPad1d
-from weft.nn.modules.padding import ReflectionPad2d as ReflectionPad2d
-from weft.nn.modules.padding import ReflectionPad3d as ReflectionPad3d
-from weft.nn.modules.padding import ReplicationPad1d as ReplicationPad1d
-from weft.nn.modules.padding import ReplicationPad2d as ReplicationPad2d
-from weft.nn.modules.padding import ReplicationPad3d as ReplicationPad3d
-from weft.nn.modules.padding import ZeroPad1d as ZeroPad1d
-from weft.nn.modules.padding import ZeroPad2d as ZeroPad2d
-from weft.nn.modules.padding import ZeroPad3d as ZeroPad3d
-from weft.nn.modules.pooling import AdaptiveAvgPool2d as AdaptiveAvgPool2d
-from weft.nn.modules.pooling import AvgPool2d as AvgPool2d
-from weft.nn.modules.pooling import MaxPool2d as MaxPool2d
-from weft.nn.modules.pooling_fractional import FractionalMaxPool2d as FractionalMaxPool2d
-from weft.nn.modules.pooling_fractional import FractionalMaxPool3d as FractionalMaxPool3d
-from weft.nn.modules.pooling_more import AdaptiveAvgPool1d as AdaptiveAvgPool1d
-from weft.nn.modules.pooling_more import AdaptiveAvgPool3d as AdaptiveAvgPool3d
-from weft.nn.modules.pooling_more import AdaptiveMaxPool1d as AdaptiveMaxPool1d
-from weft.nn.modules.pooling_more import AdaptiveMaxPool2d as AdaptiveMaxPool2d
-from weft.nn.modules.pooling_more import AdaptiveMaxPool3d as AdaptiveMaxPool3d
-from weft.nn.modules.pooling_more import AvgPool1d as AvgPool1d
-from weft.nn.modules.pooling_more import AvgPool3d as AvgPool3d
-from weft.nn.modules.pooling_more import LPPool1d as LPPool1d
-from weft.nn.modules.pooling_more import LPPool2d as LPPool2d
-from weft.nn.modules.pooling_more import LPPool3d as LPPool3d
-from weft.nn.modules.pooling_more import MaxPool1d as MaxPool1d
-from weft.nn.modules.pooling_more import MaxPool3d as MaxPool3d
-from weft.nn.modules.pooling_more import MaxUnpool1d as MaxUnpool1d
-from weft.nn.modules.pooling_more import MaxUnpool2d as MaxUnpool2d
-from weft.nn.modules.pooling_more import MaxUnpool3d as MaxUnpool3d
-from weft.nn.modules.resampling import ChannelShuffle as ChannelShuffle
-from weft.nn.modules.resampling import Fold as Fold
-from weft.nn.modules.resampling import PixelShuffle as PixelShuffle
-from weft.nn.modules.resampling import PixelUnshuffle as PixelUnshuffle
-from weft.nn.modules.resampling import Unfold as Unfold
-from weft.nn.modules.resampling import Upsample as Upsample
-from weft.nn.modules.resampling import UpsamplingBilinear2d as UpsamplingBilinear2d
-from weft.nn.modules.resampling import UpsamplingNearest2d as UpsamplingNearest2d
+from weft.nn.modules.normalization_more import *
+from weft.nn.modules.padding import *
+from weft.nn.modules.pooling import *
+from weft.nn.modules.pooling_fractional import *
+from weft.nn.modules.resampling import *
 from weft.nn.modules.rnn import GRU as GRU
 from weft.nn.modules.rnn import LSTM as LSTM
 from weft.nn.modules.rnn import RNN as RNN
 from weft.nn.modules.rnn import RNNBase as RNNBase
-from weft.nn.modules.rnn_cell import GRUCell as GRUCell
-from weft.nn.modules.rnn_cell import LSTMCell as LSTMCell
-from weft.nn.modules.rnn_cell import RNNCell as RNNCell
-from weft.nn.modules.rnn_cell import RNNCellBase as RNNCellBase
-from weft.nn.modules.sparse import Embedding as Embedding
-from weft.nn.modules.sparse import EmbeddingBag as EmbeddingBag
+from weft.nn.modules.rnn_cell import *
+from weft.nn.modules.sparse import *
 from weft.nn.modules.syncbatchnorm import SyncBatchNorm as SyncBatchNorm
-from weft.nn.modules.transformer import TransformerEncoder as TransformerEncoder
-from weft.nn.modules.transformer import TransformerEncoderLayer as TransformerEncoderLayer
-from weft.nn.modules.transformer_decoder import Transformer as Transformer
-from weft.nn.modules.transformer_decoder import TransformerDecoder as TransformerDecoder
-from weft.nn.modules.transformer_decoder import TransformerDecoderLayer as TransformerDecoderLayer
+from weft.nn.modules.transformer import *
+from weft.nn.modules.transformer_decoder import *
 
-_list_exports(vars())
+_list_own(vars())

@@ -2,84 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import ClassVar
+from typing import Any
 
 from weft._C import Tensor
 from weft.nn import functional as F
-from weft.nn.modules.module import Module
+from weft.nn.modules._layer import _Layer
 
 
-class _DropoutNd(Module):
+class _DropoutNd(_Layer):
     """What the layers below have in common."""
 
-    _function: ClassVar[Callable[..., Tensor]]
     _repr_names = ("p", "inplace")
+    p: float = 0.5
+    inplace: bool = False
 
-    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
-        super().__init__()
-        if not 0 <= p <= 1:
-            raise ValueError(f"{type(self).__name__}: expected p between 0 and 1, got {p}")
-        self.p = p
-        self.inplace = inplace
+    def _keep(self, given: dict[str, Any]) -> None:
+        super()._keep(given)
+        if not 0 <= self.p <= 1:
+            raise ValueError(f"{type(self).__name__}: expected p between 0 and 1, got {self.p}")
 
     def forward(self, input: Tensor) -> Tensor:
         return self._function(input, self.p, self.training, self.inplace)
 
 
-class Dropout(_DropoutNd):
+class Dropout(_DropoutNd, of="dropout"):
     """Zeroes elements with probability p in training; the identity otherwise.
-
-    Shapes, dtypes and errors are those of weft.nn.functional.dropout.
 
     >>> weft.nn.Dropout().eval()(weft.ones(2))
     tensor([1., 1.])
     """
 
-    _function = staticmethod(F.dropout)
 
-
-class Dropout1d(_DropoutNd):
+class Dropout1d(_DropoutNd, of="dropout1d"):
     """Zeroes whole channels of [n, c, l] with probability p in training.
-
-    Shapes, dtypes and errors are those of weft.nn.functional.dropout1d.
 
     >>> weft.nn.Dropout1d(1.0)(weft.ones(1, 2, 2))
     tensor([[[0., 0.],
              [0., 0.]]])
     """
 
-    _function = staticmethod(F.dropout1d)
 
-
-class Dropout2d(_DropoutNd):
+class Dropout2d(_DropoutNd, of="dropout2d"):
     """Zeroes whole channels of [n, c, h, w] with probability p in training.
-
-    Shapes, dtypes and errors are those of weft.nn.functional.dropout2d.
 
     >>> weft.nn.Dropout2d().eval()(weft.ones(1, 1, 2))
     tensor([[[1., 1.]]])
     """
 
-    _function = staticmethod(F.dropout2d)
 
-
-class Dropout3d(_DropoutNd):
+class Dropout3d(_DropoutNd, of="dropout3d"):
     """Zeroes whole channels of [n, c, d, h, w] with probability p in training.
-
-    Shapes, dtypes and errors are those of weft.nn.functional.dropout3d.
 
     >>> weft.nn.Dropout3d(1.0)(weft.ones(1, 1, 1, 2))
     tensor([[[[0., 0.]]]])
     """
 
-    _function = staticmethod(F.dropout3d)
 
-
-class AlphaDropout(_DropoutNd):
+class AlphaDropout(_DropoutNd, of="alpha_dropout"):
     """Dropout for SELU networks: mean and variance stay as they are.
-
-    Shapes, dtypes and errors are those of weft.nn.functional.alpha_dropout.
 
     >>> weft.nn.AlphaDropout().eval()(weft.ones(2))
     tensor([1., 1.])
@@ -89,10 +69,8 @@ class AlphaDropout(_DropoutNd):
         return F.alpha_dropout(input, self.p, self.training)
 
 
-class FeatureAlphaDropout(_DropoutNd):
+class FeatureAlphaDropout(_DropoutNd, of="feature_alpha_dropout"):
     """AlphaDropout of whole channels.
-
-    Shapes, dtypes and errors are those of weft.nn.functional.feature_alpha_dropout.
 
     >>> weft.nn.FeatureAlphaDropout().eval()(weft.ones(1, 2))
     tensor([[1., 1.]])

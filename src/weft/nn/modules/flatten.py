@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from weft._C import Tensor
-from weft.nn.modules.module import Module
+from weft.nn.modules._layer import _Layer
 
 
-class Flatten(Module):
+class Flatten(_Layer):
     """Merges the dimensions start_dim to end_dim; by default all but the batch.
 
     A view where the layout allows, otherwise a copy. Raises IndexError for dimensions that are not
@@ -20,16 +21,14 @@ class Flatten(Module):
 
     _repr_names = ("start_dim", "end_dim")
 
-    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
-        super().__init__()
-        self.start_dim = start_dim
-        self.end_dim = end_dim
+    start_dim: int = 1
+    end_dim: int = -1
 
     def forward(self, input: Tensor) -> Tensor:
         return input.flatten(self.start_dim, self.end_dim)
 
 
-class Unflatten(Module):
+class Unflatten(_Layer):
     """Splits dimension `dim` into the sizes unflattened_size.
 
     One size may be -1. Raises RuntimeError for sizes whose product is another.
@@ -40,10 +39,12 @@ class Unflatten(Module):
 
     _repr_names = ("dim", "unflattened_size")
 
-    def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
-        super().__init__()
-        self.dim = dim
-        self.unflattened_size = tuple(unflattened_size)
+    dim: int
+    unflattened_size: Sequence[int]
+
+    def _keep(self, given: dict[str, Any]) -> None:
+        given["unflattened_size"] = tuple(given["unflattened_size"])
+        super()._keep(given)
 
     def forward(self, input: Tensor) -> Tensor:
         return input.unflatten(self.dim, self.unflattened_size)

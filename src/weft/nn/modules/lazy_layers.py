@@ -25,12 +25,12 @@ from weft.nn.modules.instancenorm import (
     InstanceNorm3d,
     _InstanceNorm,
 )
-from weft.nn.modules.lazy import LazyModuleMixin
+from weft.nn.modules.lazy import LazyModuleMixin as _LazyModuleMixin
 from weft.nn.modules.linear import Linear
 from weft.nn.parameter import UninitializedBuffer, UninitializedParameter
 
 
-class _Lazy(LazyModuleMixin):
+class _Lazy(_LazyModuleMixin):
     """What lazy layers share: parameters that wait until an input tells the number `_counted`."""
 
     _counted: str

@@ -7,56 +7,50 @@ from typing import Any
 from weft._C import Tensor
 from weft.nn import functional as F
 from weft.nn._reduction import legacy_get_string
-from weft.nn.modules.module import Module
+from weft.nn.modules._layer import _Layer
 
 
-class _Loss(Module):
+class _Loss(_Layer):
     """Holds the reduction."""
 
-    def __init__(self, size_average: Any = None, reduce: Any = None, reduction: str = "mean"):
-        super().__init__()
-        if size_average is not None or reduce is not None:
-            reduction = legacy_get_string(size_average, reduce)
-        self.reduction = reduction
+    size_average: Any = None
+    reduce: Any = None
+    reduction: str = "mean"
+
+    def _keep(self, given: dict[str, Any]) -> None:
+        old = given.pop("size_average", None), given.pop("reduce", None)
+        if old != (None, None):
+            given["reduction"] = legacy_get_string(*old)
+        super()._keep(given)
 
 
 class _WeightedLoss(_Loss):
-    """Holds a weight per class too."""
+    """Holds a weight per class too, as a buffer."""
 
-    weight: Tensor | None
+    weight: Tensor | None = None
+    size_average: Any = None
+    reduce: Any = None
+    reduction: str = "mean"
 
-    def __init__(
-        self,
-        weight: Tensor | None = None,
-        size_average: Any = None,
-        reduce: Any = None,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.register_buffer("weight", weight)
+    def _keep(self, given: dict[str, Any]) -> None:
+        for name in [each for each in ("weight", "pos_weight") if each in given]:
+            self.register_buffer(name, given.pop(name))
+        super()._keep(given)
 
 
-class CrossEntropyLoss(_WeightedLoss):
+class CrossEntropyLoss(_WeightedLoss, of="cross_entropy"):
     """Cross entropy of softmax(input): input [n, c], target [n] of class numbers.
-
-    Shapes, dtypes and errors are those of weft.nn.functional.cross_entropy.
 
     >>> weft.nn.CrossEntropyLoss()(weft.tensor([[0.0, 0.0]]), weft.tensor([1]))
     tensor(0.6931)
     """
 
-    def __init__(
-        self,
-        weight: Tensor | None = None,
-        size_average: Any = None,
-        ignore_index: int = -100,
-        reduce: Any = None,
-        reduction: str = "mean",
-        label_smoothing: float = 0.0,
-    ) -> None:
-        super().__init__(weight, size_average, reduce, reduction)
-        self.ignore_index = ignore_index
-        self.label_smoothing = label_smoothing
+    weight: Tensor | None = None
+    size_average: Any = None
+    ignore_index: int = -100
+    reduce: Any = None
+    reduction: str = "mean"
+    label_smoothing: float = 0.0
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.cross_entropy(
@@ -69,25 +63,18 @@ class CrossEntropyLoss(_WeightedLoss):
         )
 
 
-class NLLLoss(_WeightedLoss):
+class NLLLoss(_WeightedLoss, of="nll_loss"):
     """-input[i, target[i]] of log-probabilities [n, c].
-
-    Shapes, dtypes and errors are those of weft.nn.functional.nll_loss.
 
     >>> weft.nn.NLLLoss()(weft.tensor([[0.5, 0.5]]).log(), weft.tensor([1]))
     tensor(0.6931)
     """
 
-    def __init__(
-        self,
-        weight: Tensor | None = None,
-        size_average: Any = None,
-        ignore_index: int = -100,
-        reduce: Any = None,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(weight, size_average, reduce, reduction)
-        self.ignore_index = ignore_index
+    weight: Tensor | None = None
+    size_average: Any = None
+    ignore_index: int = -100
+    reduce: Any = None
+    reduction: str = "mean"
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.nll_loss(
@@ -99,10 +86,8 @@ class NLLLoss(_WeightedLoss):
         )
 
 
-class MSELoss(_Loss):
+class MSELoss(_Loss, of="mse_loss"):
     """(input - target) ** 2.
-
-    Shapes, dtypes and errors are those of weft.nn.functional.mse_loss.
 
     >>> weft.nn.MSELoss()(weft.tensor([1.0, 5.0]), weft.tensor([1.0, 3.0]))
     tensor(2.)
@@ -112,10 +97,8 @@ class MSELoss(_Loss):
         return F.mse_loss(input, target, reduction=self.reduction)
 
 
-class L1Loss(_Loss):
+class L1Loss(_Loss, of="l1_loss"):
     """|input - target|.
-
-    Shapes, dtypes and errors are those of weft.nn.functional.l1_loss.
 
     >>> weft.nn.L1Loss()(weft.tensor([1.0, 5.0]), weft.tensor([1.0, 3.0]))
     tensor(1.)
@@ -125,29 +108,18 @@ class L1Loss(_Loss):
         return F.l1_loss(input, target, reduction=self.reduction)
 
 
-class BCEWithLogitsLoss(_Loss):
+class BCEWithLogitsLoss(_WeightedLoss, of="binary_cross_entropy_with_logits"):
     """Cross entropy of sigmoid(input) against targets in [0, 1].
-
-    Shapes, dtypes and errors are those of weft.nn.functional.binary_cross_entropy_with_logits.
 
     >>> weft.nn.BCEWithLogitsLoss()(weft.tensor([0.0]), weft.tensor([1.0]))
     tensor(0.6931)
     """
 
-    weight: Tensor | None
-    pos_weight: Tensor | None
-
-    def __init__(
-        self,
-        weight: Tensor | None = None,
-        size_average: Any = None,
-        reduce: Any = None,
-        reduction: str = "mean",
-        pos_weight: Tensor | None = None,
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.register_buffer("weight", weight)
-        self.register_buffer("pos_weight", pos_weight)
+    weight: Tensor | None = None
+    size_average: Any = None
+    reduce: Any = None
+    reduction: str = "mean"
+    pos_weight: Tensor | None = None
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.binary_cross_entropy_with_logits(

@@ -9,29 +9,22 @@ from weft import _C
 from weft._C import Tensor
 from weft.nn import functional as F
 from weft.nn import init
+from weft.nn.modules._layer import _Layer
 from weft.nn.modules.loss import _Loss, _WeightedLoss
-from weft.nn.modules.module import Module
 from weft.nn.parameter import Parameter
 
 
 class _MarginLoss(_Loss):
     """Holds a margin."""
 
-    def __init__(
-        self,
-        margin: float = 0.0,
-        size_average: Any = None,
-        reduce: Any = None,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.margin = margin
+    margin: float = 0.0
+    size_average: Any = None
+    reduce: Any = None
+    reduction: str = "mean"
 
 
-class MarginRankingLoss(_MarginLoss):
+class MarginRankingLoss(_MarginLoss, of="margin_ranking_loss"):
     """max(0, margin - target * (input1 - input2)).
-
-    Shapes, dtypes and errors are those of weft.nn.functional.margin_ranking_loss.
 
     >>> weft.nn.MarginRankingLoss()(weft.ones(1), weft.full((1,), 2.0), weft.ones(1))
     tensor(1.)
@@ -41,32 +34,24 @@ class MarginRankingLoss(_MarginLoss):
         return F.margin_ranking_loss(input1, input2, target, self.margin, reduction=self.reduction)
 
 
-class HingeEmbeddingLoss(_MarginLoss):
+class HingeEmbeddingLoss(_MarginLoss, of="hinge_embedding_loss"):
     """input where target is 1, max(0, margin - input) where it is -1.
-
-    Shapes, dtypes and errors are those of weft.nn.functional.hinge_embedding_loss.
 
     >>> weft.nn.HingeEmbeddingLoss()(weft.tensor([0.25]), weft.tensor([-1]))
     tensor(0.7500)
     """
 
-    def __init__(
-        self,
-        margin: float = 1.0,
-        size_average: Any = None,
-        reduce: Any = None,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(margin, size_average, reduce, reduction)
+    margin: float = 1.0
+    size_average: Any = None
+    reduce: Any = None
+    reduction: str = "mean"
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.hinge_embedding_loss(input, target, self.margin, reduction=self.reduction)
 
 
-class CosineEmbeddingLoss(_MarginLoss):
+class CosineEmbeddingLoss(_MarginLoss, of="cosine_embedding_loss"):
     """1 - cos where target is 1, max(0, cos - margin) where it is -1.
-
-    Shapes, dtypes and errors are those of weft.nn.functional.cosine_embedding_loss.
 
     >>> x, y = weft.tensor([[3.0, 4.0]]), weft.tensor([[4.0, 3.0]])
     >>> weft.nn.CosineEmbeddingLoss()(x, y, weft.tensor([1]))
@@ -79,10 +64,8 @@ class CosineEmbeddingLoss(_MarginLoss):
         )
 
 
-class SoftMarginLoss(_Loss):
+class SoftMarginLoss(_Loss, of="soft_margin_loss"):
     """log(1 + exp(-target * input)).
-
-    Shapes, dtypes and errors are those of weft.nn.functional.soft_margin_loss.
 
     >>> weft.nn.SoftMarginLoss()(weft.zeros(1), weft.ones(1))
     tensor(0.6931)
@@ -92,10 +75,8 @@ class SoftMarginLoss(_Loss):
         return F.soft_margin_loss(input, target, reduction=self.reduction)
 
 
-class MultiLabelMarginLoss(_Loss):
+class MultiLabelMarginLoss(_Loss, of="multilabel_margin_loss"):
     """Hinges between classes in and not in the target.
-
-    Shapes, dtypes and errors are those of weft.nn.functional.multilabel_margin_loss.
 
     >>> weft.nn.MultiLabelMarginLoss()(weft.tensor([0.5, 0.75]), weft.tensor([1, -1]))
     tensor(0.3750)
@@ -105,10 +86,8 @@ class MultiLabelMarginLoss(_Loss):
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
 
-class MultiLabelSoftMarginLoss(_WeightedLoss):
+class MultiLabelSoftMarginLoss(_WeightedLoss, of="multilabel_soft_margin_loss"):
     """Binary cross entropy of sigmoid(input), the mean over the classes.
-
-    Shapes, dtypes and errors are those of weft.nn.functional.multilabel_soft_margin_loss.
 
     >>> weft.nn.MultiLabelSoftMarginLoss()(weft.zeros(1, 2), weft.tensor([[1.0, 0.0]]))
     tensor(0.6931)
@@ -118,29 +97,24 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
         return F.multilabel_soft_margin_loss(input, target, self.weight, reduction=self.reduction)
 
 
-class MultiMarginLoss(_WeightedLoss):
+class MultiMarginLoss(_WeightedLoss, of="multi_margin_loss"):
     """Hinges between the target's class and the others.
-
-    Shapes, dtypes and errors are those of weft.nn.functional.multi_margin_loss.
 
     >>> weft.nn.MultiMarginLoss()(weft.tensor([[0.5, 0.75]]), weft.tensor([0]))
     tensor(0.6250)
     """
 
-    def __init__(
-        self,
-        p: int = 1,
-        margin: float = 1.0,
-        weight: Tensor | None = None,
-        size_average: Any = None,
-        reduce: Any = None,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(weight, size_average, reduce, reduction)
-        if p not in (1, 2):
-            raise ValueError(f"MultiMarginLoss: expected p 1 or 2, got {p}")
-        self.p = p
-        self.margin = margin
+    p: int = 1
+    margin: float = 1.0
+    weight: Tensor | None = None
+    size_average: Any = None
+    reduce: Any = None
+    reduction: str = "mean"
+
+    def _keep(self, given: dict[str, Any]) -> None:
+        super()._keep(given)
+        if self.p not in (1, 2):
+            raise ValueError(f"MultiMarginLoss: expected p 1 or 2, got {self.p}")
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multi_margin_loss(
@@ -148,33 +122,30 @@ class MultiMarginLoss(_WeightedLoss):
         )
 
 
-class TripletMarginLoss(_Loss):
-    """max(0, margin + |anchor - positive| - |anchor - negative|) by the p-norm.
+class _TripletLoss(_MarginLoss):
+    """One whose margin has to be positive."""
 
-    Shapes, dtypes and errors are those of weft.nn.functional.triplet_margin_loss.
+    def _keep(self, given: dict[str, Any]) -> None:
+        if given["margin"] <= 0:
+            raise ValueError(f"{type(self).__name__}: expected margin > 0, got {given['margin']}")
+        super()._keep(given)
+
+
+class TripletMarginLoss(_TripletLoss, of="triplet_margin_loss"):
+    """max(0, margin + |anchor - positive| - |anchor - negative|) by the p-norm.
 
     >>> anchor, near, far = weft.zeros(1, 2), weft.ones(1, 2), weft.full((1, 2), 1.5)
     >>> weft.nn.TripletMarginLoss()(anchor, near, far)
     tensor(0.2929)
     """
 
-    def __init__(
-        self,
-        margin: float = 1.0,
-        p: float = 2.0,
-        eps: float = 1e-6,
-        swap: bool = False,
-        size_average: Any = None,
-        reduce: Any = None,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        if margin <= 0:
-            raise ValueError(f"TripletMarginLoss: expected margin > 0, got {margin}")
-        self.margin = margin
-        self.p = p
-        self.eps = eps
-        self.swap = swap
+    margin: float = 1.0
+    p: float = 2.0
+    eps: float = 1e-6
+    swap: bool = False
+    size_average: Any = None
+    reduce: Any = None
+    reduction: str = "mean"
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         return F.triplet_margin_loss(
@@ -183,30 +154,23 @@ class TripletMarginLoss(_Loss):
         )  # fmt: skip
 
 
-class TripletMarginWithDistanceLoss(_Loss):
+class TripletMarginWithDistanceLoss(_TripletLoss, of="triplet_margin_with_distance_loss"):
     """TripletMarginLoss by any distance.
-
-    Shapes, dtypes and errors are those of weft.nn.functional.triplet_margin_with_distance_loss.
 
     >>> anchor, near, far = weft.zeros(1, 2), weft.ones(1, 2), weft.full((1, 2), 1.5)
     >>> weft.nn.TripletMarginWithDistanceLoss()(anchor, near, far)
     tensor(0.2929)
     """
 
-    def __init__(
-        self,
-        *,
-        distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
-        margin: float = 1.0,
-        swap: bool = False,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(reduction=reduction)
-        if margin <= 0:
-            raise ValueError(f"TripletMarginWithDistanceLoss: expected margin > 0, got {margin}")
-        self.distance_function = distance_function or PairwiseDistance()
-        self.margin = margin
-        self.swap = swap
+    _by_name = True
+    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None
+    margin: float = 1.0
+    swap: bool = False
+    reduction: str = "mean"
+
+    def _keep(self, given: dict[str, Any]) -> None:
+        given["distance_function"] = given["distance_function"] or PairwiseDistance()
+        super()._keep(given)
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         return F.triplet_margin_with_distance_loss(
@@ -215,28 +179,19 @@ class TripletMarginWithDistanceLoss(_Loss):
         )  # fmt: skip
 
 
-class PoissonNLLLoss(_Loss):
+class PoissonNLLLoss(_Loss, of="poisson_nll_loss"):
     """The negative log-likelihood of counts.
-
-    Shapes, dtypes and errors are those of weft.nn.functional.poisson_nll_loss.
 
     >>> weft.nn.PoissonNLLLoss(log_input=False)(weft.ones(1), weft.ones(1))
     tensor(1.)
     """
 
-    def __init__(
-        self,
-        log_input: bool = True,
-        full: bool = False,
-        size_average: Any = None,
-        eps: float = 1e-8,
-        reduce: Any = None,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.log_input = log_input
-        self.full = full
-        self.eps = eps
+    log_input: bool = True
+    full: bool = False
+    size_average: Any = None
+    eps: float = 1e-8
+    reduce: Any = None
+    reduction: str = "mean"
 
     def forward(self, log_input: Tensor, target: Tensor) -> Tensor:
         return F.poisson_nll_loss(
@@ -244,22 +199,17 @@ class PoissonNLLLoss(_Loss):
         )
 
 
-class CTCLoss(_Loss):
+class CTCLoss(_Loss, of="ctc_loss"):
     """Minus the log-probability that log_probs [t, n, c] spell the targets.
-
-    Shapes, dtypes and errors are those of weft.nn.functional.ctc_loss.
 
     >>> log_probs = weft.full((2, 1, 2), 0.5).log()
     >>> weft.nn.CTCLoss()(log_probs, weft.tensor([[1]]), [2], [1]).exp().round(decimals=4)
     tensor(1.3333)
     """
 
-    def __init__(
-        self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False
-    ) -> None:
-        super().__init__(reduction=reduction)
-        self.blank = blank
-        self.zero_infinity = zero_infinity
+    blank: int = 0
+    reduction: str = "mean"
+    zero_infinity: bool = False
 
     def forward(
         self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any
@@ -270,41 +220,37 @@ class CTCLoss(_Loss):
         )  # fmt: skip
 
 
-class PairwiseDistance(Module):
+class PairwiseDistance(_Layer, of="pairwise_distance"):
     """The p-norm of x1 - x2 + eps along the last dimension.
-
-    Shapes, dtypes and errors are those of weft.nn.functional.pairwise_distance.
 
     >>> weft.nn.PairwiseDistance()(weft.tensor([[3.0, 4.0]]), weft.zeros(1, 2))
     tensor([5.0000])
     """
 
-    def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
-        super().__init__()
-        self.norm = p
-        self.eps = eps
-        self.keepdim = keepdim
+    p: float = 2.0
+    eps: float = 1e-6
+    keepdim: bool = False
+
+    def _keep(self, given: dict[str, Any]) -> None:
+        self.norm = given.pop("p")
+        super()._keep(given)
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
         return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
 
 
-class LocalResponseNorm(Module):
+class LocalResponseNorm(_Layer, of="local_response_norm"):
     """Divides by the squares of neighbouring channels.
-
-    Shapes, dtypes and errors are those of weft.nn.functional.local_response_norm.
 
     >>> x = weft.tensor([1.0, 2.0, 3.0]).reshape(1, 3, 1)
     >>> weft.nn.LocalResponseNorm(3, alpha=3.0, beta=1.0)(x).flatten()
     tensor([0.1667, 0.1333, 0.2143])
     """
 
-    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
-        super().__init__()
-        self.size = size
-        self.alpha = alpha
-        self.beta = beta
-        self.k = k
+    size: int
+    alpha: float = 1e-4
+    beta: float = 0.75
+    k: float = 1.0
 
     def forward(self, input: Tensor) -> Tensor:
         return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
@@ -313,10 +259,8 @@ class LocalResponseNorm(Module):
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
-class Bilinear(Module):
+class Bilinear(_Layer, of="bilinear"):
     """input1 [*, i] and input2 [*, j] times a weight [o, i, j], plus a bias: [*, o].
-
-    Shapes, dtypes and errors are those of weft.nn.functional.bilinear.
 
     >>> weft.nn.Bilinear(2, 3, 4)(weft.ones(5, 2), weft.ones(5, 3)).shape
     torch.Size([5, 4])

@@ -1,37 +1,32 @@
-"""Pooling over two dimensions."""
+"""Pooling over one to three dimensions, by norms, to given sizes, and back."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 from weft._C import Tensor
-from weft.nn import functional as F
-from weft.nn.modules.module import Module
+from weft.nn.modules._layer import _Layer, _UnaryLayer
 
 
-class _MaxPoolNd(Module):
+class _PoolNd(_Layer):
+    """One over windows; the stride is the window unless given."""
+
+    def _keep(self, given: dict[str, Any]) -> None:
+        if given["stride"] is None:
+            given["stride"] = given["kernel_size"]
+        super()._keep(given)
+
+
+class _MaxPoolNd(_PoolNd):
     """What layers with the maximum of each window have in common."""
 
-    _function: ClassVar[Callable[..., Any]]
     _repr_names = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
-
-    def __init__(
-        self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        dilation: Any = 1,
-        return_indices: bool = False,
-        ceil_mode: bool = False,
-    ) -> None:
-        super().__init__()
-        self.kernel_size = kernel_size
-        self.stride = kernel_size if stride is None else stride
-        self.padding = padding
-        self.dilation = dilation
-        self.return_indices = return_indices
-        self.ceil_mode = ceil_mode
+    kernel_size: Any
+    stride: Any = None
+    padding: Any = 0
+    dilation: Any = 1
+    return_indices: bool = False
+    ceil_mode: bool = False
 
     def forward(self, input: Tensor) -> Any:
         return self._function(
@@ -40,41 +35,62 @@ class _MaxPoolNd(Module):
         )  # fmt: skip
 
 
-class MaxPool2d(_MaxPoolNd):
-    """The maximum of each window of [n, c, h, w]; the stride is the window unless given.
+class MaxPool1d(_MaxPoolNd, of="max_pool1d"):
+    """The maximum of each window of [n, c, l]; the stride is the window unless given.
 
-    Shapes, dtypes and errors are those of weft.nn.functional.max_pool2d.
+    >>> weft.nn.MaxPool1d(2)(weft.tensor([[1, 3, 2, 0]]))
+    tensor([[3, 2]])
+    """
+
+
+class MaxPool2d(_MaxPoolNd, of="max_pool2d"):
+    """The maximum of each window of [n, c, h, w]; the stride is the window unless given.
 
     >>> weft.nn.MaxPool2d(2)(weft.arange(16).reshape(1, 4, 4))
     tensor([[[ 5,  7],
              [13, 15]]])
     """
 
-    _function = staticmethod(F.max_pool2d)
+
+class MaxPool3d(_MaxPoolNd, of="max_pool3d"):
+    """The maximum of each window of [n, c, d, h, w]; the stride is the window unless given.
+
+    >>> weft.nn.MaxPool3d(2)(weft.arange(8.0).reshape(1, 2, 2, 2))
+    tensor([[[[7.]]]])
+    """
 
 
-class _AvgPoolNd(Module):
-    """What layers with the mean of each window have in common."""
+class AvgPool1d(_PoolNd, _UnaryLayer, of="avg_pool1d"):
+    """The mean of each window of [n, c, l]; the stride is the window unless given.
 
-    _function: ClassVar[Callable[..., Tensor]]
+    >>> weft.nn.AvgPool1d(2)(weft.tensor([[1.0, 3.0, 2.0, 0.0]]))
+    tensor([[2., 1.]])
+    """
+
     _repr_names = ("kernel_size", "stride", "padding")
 
-    def __init__(
-        self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        divisor_override: int | None = None,
-    ) -> None:
-        super().__init__()
-        self.kernel_size = kernel_size
-        self.stride = kernel_size if stride is None else stride
-        self.padding = padding
-        self.ceil_mode = ceil_mode
-        self.count_include_pad = count_include_pad
-        self.divisor_override = divisor_override
+    kernel_size: Any
+    stride: Any = None
+    padding: Any = 0
+    ceil_mode: bool = False
+    count_include_pad: bool = True
+
+    def _keep(self, given: dict[str, Any]) -> None:
+        for name in ("kernel_size", "stride", "padding"):
+            given[name] = (given[name],) if isinstance(given[name], int) else given[name]
+        super()._keep(given)
+
+
+class _AvgPoolNd(_PoolNd):
+    """What layers with the mean of each window have in common."""
+
+    _repr_names = ("kernel_size", "stride", "padding")
+    kernel_size: Any
+    stride: Any = None
+    padding: Any = 0
+    ceil_mode: bool = False
+    count_include_pad: bool = True
+    divisor_override: int | None = None
 
     def forward(self, input: Tensor) -> Tensor:
         return self._function(
@@ -83,40 +99,174 @@ class _AvgPoolNd(Module):
         )  # fmt: skip
 
 
-class AvgPool2d(_AvgPoolNd):
+class AvgPool2d(_AvgPoolNd, of="avg_pool2d"):
     """The mean of each window of [n, c, h, w]; the stride is the window unless given.
-
-    Shapes, dtypes and errors are those of weft.nn.functional.avg_pool2d.
 
     >>> weft.nn.AvgPool2d(2)(weft.arange(16.0).reshape(1, 4, 4))
     tensor([[[ 2.5000,  4.5000],
              [10.5000, 12.5000]]])
     """
 
-    _function = staticmethod(F.avg_pool2d)
+
+class AvgPool3d(_AvgPoolNd, of="avg_pool3d"):
+    """The mean of each window of [n, c, d, h, w]; the stride is the window unless given.
+
+    >>> weft.nn.AvgPool3d(2)(weft.arange(8.0).reshape(1, 2, 2, 2))
+    tensor([[[[3.5000]]]])
+    """
 
 
-class _AdaptiveAvgPool(Module):
+class _LPPool(_Layer):
+    """Holds the order of the norm and the windows."""
+
+    _repr_names = ("norm_type", "kernel_size", "stride", "ceil_mode")
+    norm_type: float
+    kernel_size: Any
+    stride: Any = None
+    ceil_mode: bool = False
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._function(
+            input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode
+        )
+
+
+class LPPool1d(_LPPool, of="lp_pool1d"):
+    """The p-norm of each window of [n, c, l].
+
+    >>> weft.nn.LPPool1d(2, 2)(weft.tensor([[3.0, 4.0]]))
+    tensor([[5.]])
+    """
+
+
+class LPPool2d(_LPPool, of="lp_pool2d"):
+    """The p-norm of each window of [n, c, h, w].
+
+    >>> weft.nn.LPPool2d(2, (1, 2))(weft.tensor([[[3.0, 4.0]]]))
+    tensor([[[5.]]])
+    """
+
+
+class LPPool3d(_LPPool, of="lp_pool3d"):
+    """The p-norm of each window of [n, c, d, h, w].
+
+    >>> weft.nn.LPPool3d(2, (1, 2, 2))(weft.ones(1, 1, 2, 2))
+    tensor([[[[2.]]]])
+    """
+
+
+class _AdaptiveAvgPool(_UnaryLayer):
     """Holds the size of the result."""
 
-    _function: ClassVar[Callable[..., Any]]
     _repr_names = ("output_size",)
-
-    def __init__(self, output_size: Any) -> None:
-        super().__init__()
-        self.output_size = output_size
-
-    def forward(self, input: Tensor) -> Any:
-        return self._function(input, self.output_size)
+    output_size: Any
 
 
-class AdaptiveAvgPool2d(_AdaptiveAvgPool):
+class AdaptiveAvgPool1d(_AdaptiveAvgPool, of="adaptive_avg_pool1d"):
+    """Averages [n, c, l] to [n, c, output_size].
+
+    >>> weft.nn.AdaptiveAvgPool1d(2)(weft.tensor([[1.0, 3.0, 2.0, 0.0]]))
+    tensor([[2., 1.]])
+    """
+
+
+class AdaptiveAvgPool2d(_AdaptiveAvgPool, of="adaptive_avg_pool2d"):
     """Averages [n, c, h, w] to [n, c, *output_size]; None keeps a size.
-
-    Shapes, dtypes and errors are those of weft.nn.functional.adaptive_avg_pool2d.
 
     >>> weft.nn.AdaptiveAvgPool2d((1, 2))(weft.arange(16.0).reshape(1, 4, 4))
     tensor([[[6.5000, 8.5000]]])
     """
 
-    _function = staticmethod(F.adaptive_avg_pool2d)
+
+class AdaptiveAvgPool3d(_AdaptiveAvgPool, of="adaptive_avg_pool3d"):
+    """Averages [n, c, d, h, w] to [n, c, *output_size]; None keeps a size.
+
+    >>> weft.nn.AdaptiveAvgPool3d((2, 1, None))(weft.ones(1, 4, 4, 4)).shape
+    torch.Size([1, 2, 1, 4])
+    """
+
+
+class _AdaptiveMaxPool(_AdaptiveAvgPool):
+    """Holds the size of the result, and whether places are wanted."""
+
+    output_size: Any
+    return_indices: bool = False
+
+
+class AdaptiveMaxPool1d(_AdaptiveMaxPool, of="adaptive_max_pool1d"):
+    """The greatest entries of [n, c, l], as [n, c, output_size].
+
+    >>> weft.nn.AdaptiveMaxPool1d(2)(weft.tensor([[1, 3, 2, 0]]))
+    tensor([[3, 2]])
+    """
+
+
+class AdaptiveMaxPool2d(_AdaptiveMaxPool, of="adaptive_max_pool2d"):
+    """The greatest entries of [n, c, h, w], as [n, c, *output_size]; None keeps a size.
+
+    >>> weft.nn.AdaptiveMaxPool2d((None, 1))(weft.arange(8).reshape(1, 2, 4))
+    tensor([[[3],
+             [7]]])
+    """
+
+
+class AdaptiveMaxPool3d(_AdaptiveMaxPool, of="adaptive_max_pool3d"):
+    """The greatest entries of [n, c, d, h, w], as [n, c, *output_size]; None keeps a size.
+
+    >>> weft.nn.AdaptiveMaxPool3d(1)(weft.arange(8).reshape(1, 2, 2, 2))
+    tensor([[[[7]]]])
+    """
+
+
+class _MaxUnpool(_PoolNd):
+    """Holds the windows that were pooled over."""
+
+    _dims: ClassVar[int]
+    _repr_names = ("kernel_size", "stride", "padding")
+    kernel_size: Any
+    stride: Any = None
+    padding: Any = 0
+
+    def _keep(self, given: dict[str, Any]) -> None:
+        for name, value in given.items():
+            given[name] = (value,) * self._dims if isinstance(value, int) else value
+        super()._keep(given)
+
+    def forward(
+        self, input: Tensor, indices: Tensor, output_size: list[int] | None = None
+    ) -> Tensor:
+        return self._function(
+            input, indices, self.kernel_size, self.stride, self.padding, output_size
+        )
+
+
+class MaxUnpool1d(_MaxUnpool, of="max_unpool1d"):
+    """What MaxPool1d took [n, c, l] from, with zeros elsewhere.
+
+    >>> weft.nn.MaxUnpool1d(2)(weft.tensor([[3, 2]]), weft.tensor([[1, 2]]))
+    tensor([[0, 3, 2, 0]])
+    """
+
+    _dims = 1
+
+
+class MaxUnpool2d(_MaxUnpool, of="max_unpool2d"):
+    """What MaxPool2d took [n, c, h, w] from, with zeros elsewhere.
+
+    >>> weft.nn.MaxUnpool2d(2)(weft.tensor([[[7.0]]]), weft.tensor([[[3]]]))
+    tensor([[[0., 0.],
+             [0., 7.]]])
+    """
+
+    _dims = 2
+
+
+class MaxUnpool3d(_MaxUnpool, of="max_unpool3d"):
+    """What MaxPool3d took [n, c, d, h, w] from, with zeros elsewhere.
+
+    >>> weft.nn.MaxUnpool3d((1, 2, 2))(weft.ones(1, 1, 1, 1), weft.tensor([[[[3]]]]))
+    tensor([[[[0., 0.],
+              [0., 1.]]]])
+    """
+
+    _dims = 3

@@ -6,13 +6,11 @@ from typing import Any
 
 from weft._C import Tensor
 from weft.nn import functional as F
-from weft.nn.modules.module import Module
+from weft.nn.modules._layer import _Layer, _UnaryLayer
 
 
-class Upsample(Module):
+class Upsample(_Layer, of="interpolate"):
     """[n, c, *] resampled to a size, or by a factor.
-
-    Shapes, dtypes and errors are those of weft.nn.functional.interpolate.
 
     >>> weft.nn.Upsample(scale_factor=2)(weft.tensor([[[1.0, 3.0]]]))
     tensor([[[1., 1., 3., 3.]]])
@@ -25,23 +23,19 @@ class Upsample(Module):
         """The name of the class."""
         return type(self).__name__
 
-    def __init__(
-        self,
-        size: Any = None,
-        scale_factor: Any = None,
-        mode: str = "nearest",
-        align_corners: bool | None = None,
-        recompute_scale_factor: bool | None = None,
-    ) -> None:
-        super().__init__()
-        self.size = size
-        if isinstance(scale_factor, tuple):
-            self.scale_factor: Any = tuple(float(factor) for factor in scale_factor)
+    size: Any = None
+    scale_factor: Any = None
+    mode: str = "nearest"
+    align_corners: bool | None = None
+    recompute_scale_factor: bool | None = None
+
+    def _keep(self, given: dict[str, Any]) -> None:
+        factor = given["scale_factor"]
+        if isinstance(factor, tuple):
+            given["scale_factor"] = tuple(float(each) for each in factor)
         else:
-            self.scale_factor = float(scale_factor) if scale_factor else None
-        self.mode = mode
-        self.align_corners = align_corners
-        self.recompute_scale_factor = recompute_scale_factor
+            given["scale_factor"] = float(factor) if factor else None
+        super()._keep(given)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.interpolate(
@@ -55,10 +49,8 @@ class Upsample(Module):
         return f"{first}, mode={self.mode!r}"
 
 
-class UpsamplingNearest2d(Upsample):
+class UpsamplingNearest2d(Upsample, of="upsample_nearest"):
     """[n, c, h, w] resampled by the nearest pixel.
-
-    Shapes, dtypes and errors are those of weft.nn.functional.upsample_nearest.
 
     >>> weft.nn.UpsamplingNearest2d(scale_factor=2)(weft.tensor([[[[1.0, 3.0]]]]))
     tensor([[[[1., 1., 3., 3.],
@@ -69,10 +61,8 @@ class UpsamplingNearest2d(Upsample):
         super().__init__(size, scale_factor, mode="nearest")
 
 
-class UpsamplingBilinear2d(Upsample):
+class UpsamplingBilinear2d(Upsample, of="upsample_bilinear"):
     """[n, c, h, w] resampled linearly, corners aligned.
-
-    Shapes, dtypes and errors are those of weft.nn.functional.upsample_bilinear.
 
     >>> weft.nn.UpsamplingBilinear2d(size=(1, 3))(weft.tensor([[[[1.0, 3.0]]]]))
     tensor([[[[1., 2., 3.]]]])
@@ -82,10 +72,8 @@ class UpsamplingBilinear2d(Upsample):
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)
 
 
-class PixelShuffle(Module):
+class PixelShuffle(_UnaryLayer, of="pixel_shuffle"):
     """[*, c r^2, h, w] as [*, c, h r, w r].
-
-    Shapes, dtypes and errors are those of weft.nn.functional.pixel_shuffle.
 
     >>> weft.nn.PixelShuffle(2)(weft.arange(4).reshape(1, 4, 1, 1))
     tensor([[[[0, 1],
@@ -94,18 +82,11 @@ class PixelShuffle(Module):
 
     _repr_names = ("upscale_factor",)
 
-    def __init__(self, upscale_factor: int) -> None:
-        super().__init__()
-        self.upscale_factor = upscale_factor
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.pixel_shuffle(input, self.upscale_factor)
+    upscale_factor: int
 
 
-class PixelUnshuffle(Module):
+class PixelUnshuffle(_UnaryLayer, of="pixel_unshuffle"):
     """[*, c, h r, w r] as [*, c r^2, h, w].
-
-    Shapes, dtypes and errors are those of weft.nn.functional.pixel_unshuffle.
 
     >>> weft.nn.PixelUnshuffle(2)(weft.arange(4).reshape(1, 1, 2, 2)).flatten()
     tensor([0, 1, 2, 3])
@@ -113,18 +94,11 @@ class PixelUnshuffle(Module):
 
     _repr_names = ("downscale_factor",)
 
-    def __init__(self, downscale_factor: int) -> None:
-        super().__init__()
-        self.downscale_factor = downscale_factor
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.pixel_unshuffle(input, self.downscale_factor)
+    downscale_factor: int
 
 
-class ChannelShuffle(Module):
+class ChannelShuffle(_UnaryLayer, of="channel_shuffle"):
     """The channels of `groups` groups, taken in turn.
-
-    Shapes, dtypes and errors are those of weft.nn.functional.channel_shuffle.
 
     >>> weft.nn.ChannelShuffle(2)(weft.arange(4).reshape(1, 4, 1)).flatten()
     tensor([0, 2, 1, 3])
@@ -132,18 +106,11 @@ class ChannelShuffle(Module):
 
     _repr_names = ("groups",)
 
-    def __init__(self, groups: int) -> None:
-        super().__init__()
-        self.groups = groups
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.channel_shuffle(input, self.groups)
+    groups: int
 
 
-class Unfold(Module):
+class Unfold(_UnaryLayer, of="unfold"):
     """The windows of [n, c, h, w] as columns [n, c * kernel, windows].
-
-    Shapes, dtypes and errors are those of weft.nn.functional.unfold.
 
     >>> weft.nn.Unfold((1, 2))(weft.arange(4.0).reshape(1, 2, 2))
     tensor([[0., 2.],
@@ -152,23 +119,14 @@ class Unfold(Module):
 
     _repr_names = ("kernel_size", "dilation", "padding", "stride")
 
-    def __init__(
-        self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
-    ) -> None:
-        super().__init__()
-        self.kernel_size = kernel_size
-        self.dilation = dilation
-        self.padding = padding
-        self.stride = stride
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
+    kernel_size: Any
+    dilation: Any = 1
+    padding: Any = 0
+    stride: Any = 1
 
 
-class Fold(Module):
+class Fold(_UnaryLayer, of="fold"):
     """Columns [n, c * kernel, windows] added up where Unfold took them from.
-
-    Shapes, dtypes and errors are those of weft.nn.functional.fold.
 
     >>> weft.nn.Fold((2, 2), (1, 2))(weft.tensor([[0.0, 2.0], [1.0, 3.0]]))
     tensor([[[0., 1.],
@@ -177,22 +135,8 @@ class Fold(Module):
 
     _repr_names = ("output_size", "kernel_size", "dilation", "padding", "stride")
 
-    def __init__(
-        self,
-        output_size: Any,
-        kernel_size: Any,
-        dilation: Any = 1,
-        padding: Any = 0,
-        stride: Any = 1,
-    ) -> None:
-        super().__init__()
-        self.output_size = output_size
-        self.kernel_size = kernel_size
-        self.dilation = dilation
-        self.padding = padding
-        self.stride = stride
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.fold(
-            input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride
-        )
+    output_size: Any
+    kernel_size: Any
+    dilation: Any = 1
+    padding: Any = 0
+    stride: Any = 1

@@ -318,7 +318,7 @@ def _set_by(layer: type) -> frozenset[str]:
     training."""
     functions = (each for each in vars(layer).values() if isinstance(each, FunctionType))
     names = {name for each in functions for name in _stored_by(each.__code__)}
-    return frozenset(names - {"training"})
+    return frozenset({*names, *vars(layer).get("_arguments", ())} - {"training"})
 
 
 _STORE_ATTR, _EXTENDED_ARG = dis.opmap["STORE_ATTR"], dis.EXTENDED_ARG
