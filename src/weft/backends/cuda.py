@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -23,44 +23,26 @@ matmul = _Matmul()
 _ways = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True}
 
 
-def flash_sdp_enabled() -> bool:
-    """What enable_flash_sdp set."""
-    return _ways["flash"]
+def _enabled(way: str) -> Callable[[], bool]:
+    def enabled() -> bool:
+        return _ways[way]
+
+    enabled.__doc__ = f"What enable_{way}_sdp set."
+    return enabled
 
 
-def enable_flash_sdp(enabled: bool) -> None:
-    """Keeps the flag."""
-    _ways["flash"] = bool(enabled)
+def _enable(way: str) -> Callable[[bool], None]:
+    def enable(enabled: bool) -> None:
+        """Keeps the flag."""
+        _ways[way] = bool(enabled)
+
+    return enable
 
 
-def mem_efficient_sdp_enabled() -> bool:
-    """What enable_mem_efficient_sdp set."""
-    return _ways["mem_efficient"]
-
-
-def enable_mem_efficient_sdp(enabled: bool) -> None:
-    """Keeps the flag."""
-    _ways["mem_efficient"] = bool(enabled)
-
-
-def math_sdp_enabled() -> bool:
-    """What enable_math_sdp set."""
-    return _ways["math"]
-
-
-def enable_math_sdp(enabled: bool) -> None:
-    """Keeps the flag."""
-    _ways["math"] = bool(enabled)
-
-
-def cudnn_sdp_enabled() -> bool:
-    """What enable_cudnn_sdp set."""
-    return _ways["cudnn"]
-
-
-def enable_cudnn_sdp(enabled: bool) -> None:
-    """Keeps the flag."""
-    _ways["cudnn"] = bool(enabled)
+flash_sdp_enabled, mem_efficient_sdp_enabled, math_sdp_enabled, cudnn_sdp_enabled = map(
+    _enabled, _ways
+)
+enable_flash_sdp, enable_mem_efficient_sdp, enable_math_sdp, enable_cudnn_sdp = map(_enable, _ways)
 
 
 @contextmanager

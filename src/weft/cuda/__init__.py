@@ -10,8 +10,10 @@ a device raises and says so.
 from __future__ import annotations
 
 import collections
-from typing import Any, NoReturn
+import functools
+from typing import Any
 
+from weft._runtime import absent as _absent
 from weft._runtime.absent import device_count as device_count
 from weft._runtime.absent import empty_cache as empty_cache
 from weft._runtime.absent import is_available as is_available
@@ -28,77 +30,8 @@ from weft.cuda.streams import ExternalStream as ExternalStream
 from weft.cuda.streams import Stream as Stream
 
 _initialized = False  # libraries that keep the states of generators read it
-
-
-def is_initialized() -> bool:
-    """False: there is nothing to initialise."""
-    return False
-
-
-def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """False."""
-    return False
-
-
-def _needs_device(name: str) -> NoReturn:
-    raise AssertionError(
-        f"cuda.{name}: expected a GPU, got a build for the CPU alone; "
-        "Torch not compiled with CUDA enabled"  # the words that programs match
-    )
-
-
-# Without a device there is no memory in use, nothing cached, and no generator to seed. -----------
-
-
-def memory_allocated(device: Any = None) -> int:
-    """0."""
-    return 0
-
-
-def max_memory_allocated(device: Any = None) -> int:
-    """0."""
-    return 0
-
-
-def memory_reserved(device: Any = None) -> int:
-    """0."""
-    return 0
-
-
-def max_memory_reserved(device: Any = None) -> int:
-    """0."""
-    return 0
-
-
-def memory_stats(device: Any = None) -> collections.OrderedDict[str, Any]:
-    """No figures."""
-    return collections.OrderedDict()
-
-
-def reset_peak_memory_stats(device: Any = None) -> None:
-    """Nothing to do: the peak is 0."""
-
-
-def reset_max_memory_allocated(device: Any = None) -> None:
-    """Nothing to do: the peak is 0."""
-
-
-def seed() -> None:
-    """Nothing to do: no device has a generator."""
-
-
-def seed_all() -> None:
-    """Nothing to do: no device has a generator."""
-
-
-def get_arch_list() -> list[str]:
-    """No architectures."""
-    return []
-
-
-def get_rng_state_all() -> list[Any]:
-    """The states of no generators."""
-    return []
+_TOLD = "; Torch not compiled with CUDA enabled"  # the words that programs match
+_needs_device = _absent.raising("cuda", AssertionError, _TOLD)
 
 
 def set_rng_state_all(new_states: Any) -> None:
@@ -107,89 +40,6 @@ def set_rng_state_all(new_states: Any) -> None:
         raise RuntimeError(
             f"cuda.set_rng_state_all: expected no states without a GPU, got {len(new_states)}"
         )
-
-
-def is_current_stream_capturing() -> bool:
-    """False: nothing can be captured."""
-    return False
-
-
-# What needs a device raises. ----------------------------------------------------------------------
-
-
-def init() -> None:
-    """Raises AssertionError."""
-    _needs_device("init")
-
-
-def _lazy_init() -> None:
-    """Raises AssertionError."""
-    _needs_device("init")
-
-
-def ipc_collect() -> None:
-    """Raises AssertionError."""
-    _needs_device("ipc_collect")
-
-
-def initial_seed() -> int:
-    """Raises AssertionError."""
-    _needs_device("initial_seed")
-
-
-def synchronize(device: Any = None) -> None:
-    """Raises AssertionError: there is no GPU to wait for."""
-    _needs_device("synchronize")
-
-
-def set_device(device: Any) -> None:
-    """Raises AssertionError."""
-    _needs_device("set_device")
-
-
-def current_device() -> int:
-    """Raises AssertionError."""
-    _needs_device("current_device")
-
-
-def get_device_name(device: Any = None) -> str:
-    """Raises AssertionError."""
-    _needs_device("get_device_name")
-
-
-def get_device_capability(device: Any = None) -> tuple[int, int]:
-    """Raises AssertionError."""
-    _needs_device("get_device_capability")
-
-
-def get_device_properties(device: Any = None) -> Any:
-    """Raises AssertionError."""
-    _needs_device("get_device_properties")
-
-
-def mem_get_info(device: Any = None) -> tuple[int, int]:
-    """Raises AssertionError."""
-    _needs_device("mem_get_info")
-
-
-def get_rng_state(device: Any = "cuda") -> Any:
-    """Raises AssertionError."""
-    _needs_device("get_rng_state")
-
-
-def set_rng_state(new_state: Any, device: Any = "cuda") -> None:
-    """Raises AssertionError."""
-    _needs_device("set_rng_state")
-
-
-def current_stream(device: Any = None) -> Any:
-    """Raises AssertionError."""
-    _needs_device("current_stream")
-
-
-def default_stream(device: Any = None) -> Any:
-    """Raises AssertionError."""
-    _needs_device("default_stream")
 
 
 class _Nothing:
@@ -224,25 +74,39 @@ class graph(_Nothing):
         _needs_device("graph")
 
 
-def cudart() -> Any:
-    """Raises AssertionError."""
-    _needs_device("cudart")
+_define = functools.partial(_absent.define, globals())
 
-
-def set_sync_debug_mode(debug_mode: int | str) -> None:
-    """Raises AssertionError."""
-    _needs_device("set_sync_debug_mode")
-
-
-def _sleep(cycles: int) -> None:
-    """Raises AssertionError."""
-    _needs_device("_sleep")
-
-
-def _is_in_bad_fork() -> bool:
-    """False: a fork can leave no GPU behind."""
-    return False
-
+# Without a device there is no memory in use, nothing cached, and no generator to seed.
+_define(
+    "False: there is no GPU to ask.",
+    lambda _: False,
+    "is_initialized() is_bf16_supported(including_emulation=True) is_current_stream_capturing() "
+    "_is_in_bad_fork()",
+)
+_define(
+    "0.",
+    lambda _: 0,
+    "memory_allocated(device=None) max_memory_allocated(device=None) "
+    "memory_reserved(device=None) max_memory_reserved(device=None)",
+)
+_define("No figures.", lambda _: collections.OrderedDict(), "memory_stats(device=None)")
+_define("None are there.", lambda _: [], "get_arch_list() get_rng_state_all()")
+_define(
+    "Nothing to do: no device has memory or a generator.",
+    lambda _: None,
+    "reset_peak_memory_stats(device=None) reset_max_memory_allocated(device=None) seed() "
+    "seed_all()",
+)
+_define(
+    "Raises AssertionError.",
+    _needs_device,
+    "init() _lazy_init() ipc_collect() initial_seed() synchronize(device=None) "
+    "set_device(device) current_device() get_device_name(device=None) "
+    "get_device_capability(device=None) get_device_properties(device=None) "
+    "mem_get_info(device=None) get_rng_state(device='cuda') "
+    "set_rng_state(new_state,device='cuda') current_stream(device=None) "
+    "default_stream(device=None) cudart() set_sync_debug_mode(debug_mode) _sleep(cycles)",
+)
 
 _list_exports(vars(), "amp nvtx")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft._runtime.absent import raising as _raising
+from weft._runtime import absent as _absent
 from weft._runtime.exports import list_exports as _list_exports
 from weft.cuda import empty_cache as empty_cache
 from weft.cuda import max_memory_allocated as max_memory_allocated
@@ -15,7 +15,10 @@ from weft.cuda import reset_max_memory_allocated as reset_max_memory_allocated
 from weft.cuda import reset_peak_memory_stats as reset_peak_memory_stats
 
 _list_exports(vars())
-_record_memory_history, _dump_snapshot, _snapshot = (
-    _raising("cuda.memory", name, AssertionError)
-    for name in ("_record_memory_history", "_dump_snapshot", "_snapshot")
+_absent.define(
+    globals(),
+    "Raises AssertionError.",
+    _absent.raising("cuda.memory", AssertionError),
+    "_record_memory_history(*args,**kwargs) _dump_snapshot(*args,**kwargs) "
+    "_snapshot(*args,**kwargs)",
 )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from weft._runtime.absent import raising as _raising
+from weft._runtime import absent as _absent
 
-__all__ = ["mark", "range", "range_end", "range_pop", "range_push", "range_start"]
+__all__ = ["mark", "range", "range_end", "range_pop", "range_push", "range_start"]  # noqa: F822
 
-
-mark, range, range_end, range_pop, range_push, range_start = (
-    _raising("cuda.nvtx", name, RuntimeError) for name in __all__
+_absent.define(
+    globals(),
+    "Raises RuntimeError.",
+    _absent.raising("cuda.nvtx", RuntimeError),
+    " ".join(f"{name}(*args,**kwargs)" for name in __all__),
 )
