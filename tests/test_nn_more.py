@@ -598,6 +598,14 @@ def test_wrong_arguments_of_layers(args, options):
         nn.GaussianNLLLoss(True)
 
 
+def test_old_losses_of_programs():
+    class Mine(nn.modules.loss._WeightedLoss):
+        def __init__(self):
+            super().__init__(weft.ones(2), None, None, "sum")
+
+    assert Mine().reduction == "sum" and [name for name, _ in Mine().named_buffers()] == ["weight"]
+
+
 def test_layers_of_programs():
     class Mine(nn.HuberLoss):
         scale: float = 2.0

@@ -60,7 +60,8 @@ PYTHON_RULES: dict[str, tuple[str, ...]] = {
     "weft.jit.tracing": ("weft", "weft.nn", "numpy"),
     "weft.library": ("weft", "weft.utils._pytree"),
     "weft.multiprocessing": ("weft",),
-    "weft.nn": ("weft", "weft.utils.hooks", "weft.utils._pytree"),
+    # (what type checkers alone import counts, too)
+    "weft.nn": ("weft", "weft.utils.hooks", "weft.utils._pytree", "typing_extensions"),
     "weft.onnx": (
         "weft",
         "weft.func",

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from weft._C import Tensor
 from weft.nn import functional as F
 from weft.nn.modules.module import Module
 
 REQUIRED: Any = object()
+T = TypeVar("T")
+
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+else:
+
+    def dataclass_transform() -> Callable[[T], T]:
+        """What type checkers are told: classes below have an __init__ of what they annotate."""
+        return lambda cls: cls
 
 
 def _annotations(cls: type) -> dict[str, str]:
@@ -34,12 +43,13 @@ class _Signature:
         return inspect.Signature(parameters, return_annotation="None")
 
 
+@dataclass_transform()
 class _Layer(Module):
     """Base of the layers of weft that keep the arguments of a function for the calls of it.
 
-    The names that a class annotates are the arguments of its __init__ and become attributes; a
-    class that annotates none has those of its base. `of` names the function: `forward` calls it as
-    `_function`, and the docstring refers to it.
+    The names that a class annotates are the arguments of its __init__, by name only behind a first
+    `_: KW_ONLY`, and become attributes; a class that annotates none has those of its base. `of`
+    names the function: `forward` calls it as `_function`, and the docstring refers to it.
     """
 
     _function: ClassVar[Callable[..., Any]]
@@ -53,6 +63,9 @@ class _Layer(Module):
             return  # of a program, whose annotations are its own
         names = [n for n, type_ in _annotations(cls).items() if not type_.startswith("ClassVar")]
         if names and "__init__" not in cls.__dict__:
+            cls._by_name = names[0] == "_"
+            names = names[cls._by_name :]
+            cls.__init__ = _Layer.__init__  # type: ignore[method-assign]  # not that of a base
             cls._arguments = {name: cls.__dict__.get(name, REQUIRED) for name in names}
             for name in cls.__dict__.keys() & names:
                 delattr(cls, name)

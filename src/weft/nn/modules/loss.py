@@ -13,9 +13,11 @@ from weft.nn.modules._layer import _Layer
 class _Loss(_Layer):
     """Holds the reduction."""
 
-    size_average: Any = None
-    reduce: Any = None
-    reduction: str = "mean"
+    def __init__(
+        self, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
+    ) -> None:
+        super().__init__()
+        self._keep({"size_average": size_average, "reduce": reduce, "reduction": reduction})
 
     def _keep(self, given: dict[str, Any]) -> None:
         old = given.pop("size_average", None), given.pop("reduce", None)
@@ -27,10 +29,15 @@ class _Loss(_Layer):
 class _WeightedLoss(_Loss):
     """Holds a weight per class too, as a buffer."""
 
-    weight: Tensor | None = None
-    size_average: Any = None
-    reduce: Any = None
-    reduction: str = "mean"
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: Any = None,
+        reduce: Any = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self._keep({"weight": weight})
 
     def _keep(self, given: dict[str, Any]) -> None:
         for name in [each for each in ("weight", "pos_weight") if each in given]:

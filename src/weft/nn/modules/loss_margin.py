@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weft import _C
 from weft._C import Tensor
@@ -12,6 +12,9 @@ from weft.nn import init
 from weft.nn.modules._layer import _Layer
 from weft.nn.modules.loss import _Loss, _WeightedLoss
 from weft.nn.parameter import Parameter
+
+if TYPE_CHECKING:
+    from dataclasses import KW_ONLY
 
 
 class _MarginLoss(_Loss):
@@ -122,7 +125,7 @@ class MultiMarginLoss(_WeightedLoss, of="multi_margin_loss"):
         )
 
 
-class _TripletLoss(_MarginLoss):
+class _TripletLoss(_Loss):
     """One whose margin has to be positive."""
 
     def _keep(self, given: dict[str, Any]) -> None:
@@ -162,7 +165,7 @@ class TripletMarginWithDistanceLoss(_TripletLoss, of="triplet_margin_with_distan
     tensor(0.2929)
     """
 
-    _by_name = True
+    _: KW_ONLY
     distance_function: Callable[[Tensor, Tensor], Tensor] | None = None
     margin: float = 1.0
     swap: bool = False

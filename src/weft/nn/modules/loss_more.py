@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weft._C import Tensor
 from weft.nn import functional as F
 from weft.nn.modules._layer import _Layer
 from weft.nn.modules.loss import _Loss, _WeightedLoss
+
+if TYPE_CHECKING:
+    from dataclasses import KW_ONLY
 
 
 class BCELoss(_WeightedLoss, of="binary_cross_entropy"):
@@ -80,7 +83,7 @@ class GaussianNLLLoss(_Loss, of="gaussian_nll_loss"):
     tensor(2.)
     """
 
-    _by_name = True
+    _: KW_ONLY
     full: bool = False
     eps: float = 1e-6
     reduction: str = "mean"
