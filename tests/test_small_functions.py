@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -221,3 +222,19 @@ def test_gradients_of_segments() -> None:
         assert weft.autograd.gradcheck(
             lambda x, r=reduce: weft.segment_reduce(x, r, lengths=lengths), [data]
         )
+
+
+def test_exports_of_modules():
+    from weft._runtime.exports import list_own, take_own
+
+    def made(name: str, module: str) -> type:
+        return type(name, (), {"__module__": module})
+
+    names = {
+        "__name__": "pack", "Any": Any, "sys": sys, "Own": made("Own", "pack.part"), "_Own": made("_Own", "pack"),
+        "Other": made("Other", "package"), "LIMIT": 3, "T": TypeVar("T"),
+    }  # fmt: skip
+    list_own(names, "LIMIT")
+    assert names["__all__"] == ["LIMIT", "Own"] and "Other" in names
+    take_own(names)
+    assert names["__all__"] == ["Own"] and {"Other", "sys", "Any", "LIMIT"}.isdisjoint(names)

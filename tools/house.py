@@ -158,13 +158,13 @@ PURPOSES = (
     Purpose(
         "groups of processes over MPI",
         3_500,
-        5_755,
+        5_750,
         "src/weft/distributed/* src/weft/nn/parallel/*",
     ),
     Purpose(
         "distributions, their samplers and special functions",
         4_500,
-        4_690,
+        4_610,
         "src/weft/distributions/* src/weft/_functions/variates.py "
         "src/weft/_functions/incomplete_gamma.py",
     ),
@@ -172,13 +172,13 @@ PURPOSES = (
     Purpose(
         "transforms of functions",
         1_600,
-        2_780,
+        2_775,
         "src/weft/func/* src/weft/autograd/forward_ad.py",
     ),
     Purpose(
         "the Array API standard",
         1_200,
-        1_240,
+        1_235,
         "src/weft/array_api/*",
     ),
     Purpose(
@@ -200,7 +200,7 @@ PURPOSES = (
         "src/weft/nn/utils/parametriz* src/weft/nn/utils/*prun*.py src/weft/nn/utils/*_norm.py "
         "src/weft/nn/modules/lazy*",
     ),
-    Purpose("functions of torch in Python", 2_400, 2_480, "src/weft/_functions/*"),
+    Purpose("functions of torch in Python", 2_400, 2_475, "src/weft/_functions/*"),
     Purpose("networks as operators: torch.lstm", 800, 800, "src/weft/nn/_operators/*"),
     Purpose("layers, optimizers, files, small packages", 15_000, 24_550, "src/weft/*"),
 )

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from weft import _C
+from weft._runtime.exports import list_own as _list_own
 
 ALIGNMENT = 64  # bytes: where every block has to start
 
@@ -222,22 +223,4 @@ def set_packed_weight_limit(nbytes: int) -> None:
     _C._set_packed_weight_limit(nbytes)
 
 
-__all__ = [
-    "ALIGNMENT",
-    "Allocator",
-    "Blocks",
-    "Snapshot",
-    "caching_allocator",
-    "empty_cache",
-    "get_allocator",
-    "limit",
-    "packed_weight_limit",
-    "packed_weights",
-    "reset_peak",
-    "set_allocator",
-    "set_limit",
-    "set_packed_weight_limit",
-    "snapshot",
-    "stats",
-    "using",
-]
+_list_own(vars(), "ALIGNMENT")

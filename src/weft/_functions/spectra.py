@@ -8,6 +8,7 @@ from typing import Any
 from weft import _C, fft
 from weft._C import Tensor
 from weft._functions.padding import pad
+from weft._runtime.exports import list_own as _list_own
 from weft._runtime.torch_function import declare as _declare
 
 # ---- windows ----
@@ -248,9 +249,5 @@ def istft(
     return signal.squeeze(0) if input.dim() == 2 else signal
 
 
-__all__ = [
-    "bartlett_window", "blackman_window", "hamming_window", "hann_window", "istft",
-    "kaiser_window", "stft",
-]  # fmt: skip
-
 _declare(globals(), ("stft",))
+_list_own(vars())

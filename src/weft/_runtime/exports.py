@@ -2,13 +2,14 @@
 
 A package writes each name that it exports once, as `from ... import name as name`: a type checker
 takes it for public so, and `list_exports` at run time. One that exports all that its modules define
-takes it by `from ... import *`, and ends with `list_own`.
+takes it by `from ... import *`, and ends with `take_own`; a module that exports all that it defines
+ends with `list_own`.
 """
 
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 _OTHERS = ("Any", "NoReturn", "TYPE_CHECKING", "annotations")  # what packages import for themselves
 
@@ -30,14 +31,25 @@ def list_exports(names: dict[str, Any], also: str = "") -> None:
 
 
 def list_own(names: dict[str, Any], also: str = "") -> None:
-    """As list_exports, after `*` of the package's modules: what these import goes again."""
-    inside = f"{names['__name__']}."
+    """Sets `__all__` of a module, or of a package with its modules: the public names of what it
+    defines, and those in `also`."""
+    own = (
+        name
+        for name, value in names.items()
+        if name[0] != "_" and not isinstance(value, ModuleType) and _is_own(names, value)
+    )
+    names["__all__"] = sorted({*own, *also.split()})
+
+
+def take_own(names: dict[str, Any], also: str = "") -> None:
+    """As list_own, of a package that took all of its modules by `*`: what these import goes."""
     for name, value in [*names.items()]:
-        place = value.__name__ if isinstance(value, ModuleType) else _module_of(value)
-        if name[0] != "_" and not place.startswith(inside):
+        if name[0] != "_" and name not in also.split() and not _is_own(names, value):
             del names[name]
-    list_exports(names, also)
+    list_own(names, also)
 
 
-def _module_of(value: Any) -> str:
-    return getattr(value, "__module__", None) or ""
+def _is_own(names: dict[str, Any], value: Any) -> bool:
+    place = getattr(value, "__name__" if isinstance(value, ModuleType) else "__module__", None)
+    inside = place == names["__name__"] or (place or "").startswith(names["__name__"] + ".")
+    return inside and not isinstance(value, TypeVar)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weft._C import Tensor
+from weft._runtime.exports import list_own as _list_own
 from weft._runtime.public import weft
 
 Shape = int | tuple[int, ...]
@@ -163,7 +164,4 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
     return made.clone() if copy else made
 
 
-__all__ = [
-    "arange", "asarray", "eye", "from_dlpack", "full", "full_like", "linspace", "meshgrid",
-    "tril", "triu",
-]  # fmt: skip
+_list_own(vars())

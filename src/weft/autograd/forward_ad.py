@@ -11,6 +11,7 @@ import threading
 from typing import NamedTuple
 
 from weft._C import Tensor
+from weft._runtime.exports import list_own as _list_own
 from weft.autograd.grad_mode import _Mode, is_grad_enabled, set_grad_enabled
 from weft.func._forward import Forward
 from weft.func._histories import History
@@ -115,11 +116,4 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     return UnpackedDualTensor(current.history.leave(tensor), tangent)
 
 
-__all__ = [
-    "UnpackedDualTensor",
-    "dual_level",
-    "enter_dual_level",
-    "exit_dual_level",
-    "make_dual",
-    "unpack_dual",
-]
+_list_own(vars())

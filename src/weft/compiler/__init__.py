@@ -10,20 +10,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from weft._runtime.exports import list_own as _list_own
 from weft.jit.markers import ignore
-
-__all__ = [
-    "allow_in_graph",
-    "assume_constant_result",
-    "compile",
-    "cudagraph_mark_step_begin",
-    "disable",
-    "is_compiling",
-    "is_dynamo_compiling",
-    "is_exporting",
-    "list_backends",
-    "reset",
-]
 
 _BACKENDS = ("inductor", "eager", "aot_eager")
 
@@ -121,3 +109,6 @@ def compile(
     from weft.compiler import optimized_module
 
     return optimized_module.compiled(model, fullgraph)
+
+
+_list_own(vars())

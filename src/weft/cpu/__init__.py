@@ -10,23 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from weft._runtime.streams import Event, Stream
-from weft.cpu import amp
-
-__all__ = [
-    "Event",
-    "Stream",
-    "StreamContext",
-    "amp",
-    "current_device",
-    "current_stream",
-    "device_count",
-    "is_available",
-    "is_initialized",
-    "set_device",
-    "stream",
-    "synchronize",
-]
+from weft._runtime.exports import list_own as _list_own
+from weft._runtime.streams import Event as Event
+from weft._runtime.streams import Stream as Stream
+from weft.cpu import amp as amp
 
 _stream = Stream()
 
@@ -71,3 +58,6 @@ def stream(stream: Stream | None) -> Iterator[None]:
 
 
 StreamContext = stream
+
+
+_list_own(vars(), "Event Stream amp")

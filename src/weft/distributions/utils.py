@@ -8,19 +8,10 @@ from typing import Any
 from weft import _C
 from weft._C import Tensor
 from weft._functions.shapes import broadcast_tensors
+from weft._runtime.exports import list_own as _list_own
 from weft._tensor.limits import finfo
 from weft.autograd.grad_mode import enable_grad
 from weft.nn import functional as F
-
-__all__ = [
-    "broadcast_all",
-    "clamp_probs",
-    "lazy_property",
-    "logits_to_probs",
-    "probs_to_logits",
-    "tril_matrix_to_vec",
-    "vec_to_tril_matrix",
-]
 
 
 def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
@@ -115,3 +106,6 @@ class lazy_property:
             value = self.wrapped(instance)
         setattr(instance, self.wrapped.__name__, value)
         return value
+
+
+_list_own(vars())

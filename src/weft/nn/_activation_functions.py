@@ -6,6 +6,7 @@ from weft import _C
 from weft._C import Tensor
 from weft._functions.out import takes_out
 from weft._runtime.data_dependent import data_dependent
+from weft._runtime.exports import list_own as _list_own
 from weft._runtime.precision import lower_precision as _lower_precision
 from weft._runtime.torch_function import declare as _declare
 
@@ -334,32 +335,8 @@ def gumbel_softmax(
     return one_hot - soft.detach() + soft
 
 
-__all__ = [
-    "celu",
-    "celu_",
-    "elu",
-    "glu",
-    "gumbel_softmax",
-    "hardshrink",
-    "hardsigmoid",
-    "hardswish",
-    "hardtanh",
-    "logsigmoid",
-    "mish",
-    "prelu",
-    "relu6",
-    "rrelu",
-    "rrelu_",
-    "selu",
-    "selu_",
-    "softshrink",
-    "softsign",
-    "tanhshrink",
-    "threshold",
-    "threshold_",
-]
-
 _declare(
     globals(),
     ("celu_", "hardshrink", "logsigmoid", "prelu", "rrelu_", "selu_", "softshrink", "threshold_"),
 )
+_list_own(vars())

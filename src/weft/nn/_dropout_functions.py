@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from weft import _C
 from weft._C import Tensor
+from weft._runtime.exports import list_own as _list_own
 from weft._runtime.torch_function import declare as _declare
 
 # What SELU tends to for small inputs: alpha dropout sets elements to it.
@@ -147,13 +148,5 @@ def _alpha(
     return input.copy_(result) if inplace else result
 
 
-__all__ = [
-    "alpha_dropout",
-    "dropout",
-    "dropout1d",
-    "dropout2d",
-    "dropout3d",
-    "feature_alpha_dropout",
-]
-
 _declare(globals())
+_list_own(vars())

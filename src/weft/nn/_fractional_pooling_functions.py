@@ -7,6 +7,7 @@ from typing import Any
 from weft import _C
 from weft._C import Tensor
 from weft._runtime.data_dependent import data_dependent
+from weft._runtime.exports import list_own as _list_own
 from weft._runtime.precision import full_precision as _full_precision
 from weft._runtime.torch_function import declare as _declare
 from weft.nn._pooling_functions import _times
@@ -177,9 +178,5 @@ def fractional_max_pool3d(
     return both if return_indices else both[0]
 
 
-__all__ = [
-    "fractional_max_pool2d", "fractional_max_pool2d_with_indices", "fractional_max_pool3d",
-    "fractional_max_pool3d_with_indices",
-]  # fmt: skip
-
 _declare(globals())
+_list_own(vars())

@@ -9,6 +9,7 @@ from weft import _C
 from weft._C import Tensor
 from weft._functions.shapes import broadcast_shapes
 from weft._runtime.data_dependent import data_dependent
+from weft._runtime.exports import list_own as _list_own
 from weft._runtime.precision import full_precision as _full_precision
 from weft._runtime.program_state import is_scripting, is_tracing
 from weft._runtime.samples import whole
@@ -458,19 +459,5 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     return (first * (x2 / x2.norm(2, dim, keepdim=True).clamp_min(eps))).sum(dim)
 
 
-__all__ = [
-    "binary_cross_entropy",
-    "binary_cross_entropy_with_logits",
-    "cosine_similarity",
-    "cross_entropy",
-    "gaussian_nll_loss",
-    "huber_loss",
-    "kl_div",
-    "l1_loss",
-    "linear_cross_entropy",
-    "mse_loss",
-    "nll_loss",
-    "smooth_l1_loss",
-]
-
 _declare(globals(), ("cosine_similarity",))
+_list_own(vars())

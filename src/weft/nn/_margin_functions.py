@@ -9,6 +9,7 @@ from typing import Any
 from weft import _C
 from weft._C import Tensor
 from weft._functions.matrices import einsum
+from weft._runtime.exports import list_own as _list_own
 from weft._runtime.precision import full_precision as _full_precision
 from weft._runtime.precision import given_precision as _given_precision
 from weft._runtime.torch_function import declare as _declare
@@ -427,11 +428,5 @@ def local_response_norm(
     return input / (means * alpha + k).pow(beta)
 
 
-__all__ = [
-    "bilinear", "cosine_embedding_loss", "hinge_embedding_loss", "local_response_norm",
-    "margin_ranking_loss", "multi_margin_loss", "multilabel_margin_loss",
-    "multilabel_soft_margin_loss", "pairwise_distance", "pdist", "poisson_nll_loss",
-    "soft_margin_loss", "triplet_margin_loss", "triplet_margin_with_distance_loss",
-]  # fmt: skip
-
 _declare(globals(), ("bilinear", "pairwise_distance", "pdist"))
+_list_own(vars())

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from weft import _C
 from weft._C import Tensor
+from weft._runtime.exports import list_own as _list_own
 from weft._runtime.torch_function import declare as _declare
 from weft._tensor.limits import finfo
 
@@ -145,10 +146,5 @@ def rms_norm(
     return (result if weight is None else result * weight).to(input.dtype)
 
 
-__all__ = [
-    "group_norm",
-    "instance_norm",
-    "rms_norm",
-]
-
 _declare(globals())
+_list_own(vars())

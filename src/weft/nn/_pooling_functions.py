@@ -10,6 +10,7 @@ from weft import _C
 from weft._C import Tensor
 from weft._functions.out import takes_out
 from weft._runtime.data_dependent import data_dependent
+from weft._runtime.exports import list_own as _list_own
 from weft._runtime.precision import full_precision as _full_precision
 from weft._runtime.torch_function import declare as _declare
 
@@ -444,10 +445,5 @@ def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = 
     return both if return_indices else both[0]
 
 
-__all__ = [
-    "adaptive_avg_pool1d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
-    "adaptive_max_pool3d", "avg_pool1d", "avg_pool3d", "lp_pool1d", "lp_pool2d", "lp_pool3d",
-    "max_pool1d", "max_pool1d_with_indices", "max_pool3d", "max_pool3d_with_indices",
-]  # fmt: skip
-
 _declare(globals(), ("adaptive_avg_pool1d", "avg_pool1d", "avg_pool3d"))
+_list_own(vars())

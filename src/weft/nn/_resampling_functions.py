@@ -10,6 +10,7 @@ from weft import _C
 from weft._C import Tensor
 from weft._functions.shapes import meshgrid
 from weft._runtime.data_dependent import data_dependent
+from weft._runtime.exports import list_own as _list_own
 from weft._runtime.precision import full_precision as _full_precision
 from weft._runtime.torch_function import declare as _declare
 from weft.nn._pooling_functions import adaptive_avg_pool1d, adaptive_avg_pool3d
@@ -453,13 +454,5 @@ def _bicubic(
     return result
 
 
-__all__ = [
-    "affine_grid",
-    "grid_sample",
-    "interpolate",
-    "upsample",
-    "upsample_bilinear",
-    "upsample_nearest",
-]
-
 _declare(globals())
+_list_own(vars())

@@ -18,40 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-__all__ = [
-    "GetAttrKey",
-    "LeafSpec",
-    "MappingKey",
-    "PyTree",
-    "SequenceKey",
-    "TreeSpec",
-    "arg_tree_leaves",
-    "is_namedtuple",
-    "is_namedtuple_class",
-    "is_namedtuple_instance",
-    "key_get",
-    "keystr",
-    "register_constant",
-    "register_dataclass",
-    "register_pytree_node",
-    "tree_all",
-    "tree_all_only",
-    "tree_any",
-    "tree_any_only",
-    "tree_flatten",
-    "tree_flatten_with_path",
-    "tree_is_leaf",
-    "tree_iter",
-    "tree_leaves",
-    "tree_leaves_with_path",
-    "tree_map",
-    "tree_map_",
-    "tree_map_only",
-    "tree_map_only_",
-    "tree_map_with_path",
-    "tree_structure",
-    "tree_unflatten",
-]
+from weft._runtime.exports import list_own as _list_own
 
 PyTree = Any
 Context = Any
@@ -474,3 +441,6 @@ def tree_map_with_path(
     return tree_map(
         lambda place, *leaves: func(paths[place], *leaves), ordered, tree, *rests, is_leaf=None
     )
+
+
+_list_own(vars(), "PyTree")

@@ -1,7 +1,7 @@
 # ruff: noqa: F403
 """The layers, one file per family."""
 
-from weft._runtime.exports import list_own as _list_own
+from weft._runtime.exports import take_own as _take_own
 from weft.nn.modules import lazy as lazy
 from weft.nn.modules import utils as utils
 from weft.nn.modules.activation import *
@@ -38,4 +38,4 @@ from weft.nn.modules.syncbatchnorm import SyncBatchNorm as SyncBatchNorm
 from weft.nn.modules.transformer import *
 from weft.nn.modules.transformer_decoder import *
 
-_list_own(vars())
+_take_own(vars())

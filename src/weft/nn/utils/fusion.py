@@ -7,6 +7,7 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
+from weft._runtime.exports import list_own as _list_own
 from weft.nn.parameter import Parameter
 
 
@@ -127,9 +128,4 @@ def _parameters(
     return made, Parameter(bias.detach().to(old_weight.dtype), asks)
 
 
-__all__ = [
-    "fuse_conv_bn_eval",
-    "fuse_conv_bn_weights",
-    "fuse_linear_bn_eval",
-    "fuse_linear_bn_weights",
-]
+_list_own(vars())

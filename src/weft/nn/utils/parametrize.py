@@ -9,20 +9,11 @@ from typing import Any, TypeVar
 
 from weft import _C
 from weft._C import Tensor
+from weft._runtime.exports import list_own as _list_own
 from weft.autograd.grad_mode import no_grad
 from weft.nn.modules.container import ModuleDict, ModuleList
 from weft.nn.modules.module import Module
 from weft.nn.parameter import Parameter
-
-__all__ = [
-    "ParametrizationList",
-    "cached",
-    "is_parametrized",
-    "register_parametrization",
-    "remove_parametrizations",
-    "transfer_parametrizations_and_params",
-    "type_before_parametrizations",
-]
 
 M = TypeVar("M", bound=Module)
 
@@ -408,3 +399,6 @@ def transfer_parametrizations_and_params(
         ]:
             setattr(target, member, getattr(source, member))
     return to_module
+
+
+_list_own(vars())

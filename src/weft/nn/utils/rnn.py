@@ -8,17 +8,7 @@ from typing import Any, NamedTuple
 from weft import _C
 from weft._C import Tensor
 from weft._runtime.data_dependent import data_dependent
-
-__all__ = [
-    "PackedSequence",
-    "invert_permutation",
-    "pack_padded_sequence",
-    "pack_sequence",
-    "pad_packed_sequence",
-    "pad_sequence",
-    "unpack_sequence",
-    "unpad_sequence",
-]
+from weft._runtime.exports import list_own as _list_own
 
 
 class _Packed(NamedTuple):
@@ -287,3 +277,6 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
     """
     padded, lengths = pad_packed_sequence(packed_sequences)
     return unpad_sequence(padded, lengths)
+
+
+_list_own(vars())

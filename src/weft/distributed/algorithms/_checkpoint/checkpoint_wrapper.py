@@ -7,19 +7,10 @@ from enum import Enum, auto
 from typing import Any
 
 from weft._C import Tensor
+from weft._runtime.exports import list_own as _list_own
 from weft._runtime.public import weft
 from weft.autograd.graph import save_on_cpu
 from weft.nn.modules.module import Module
-
-__all__ = [
-    "ActivationWrapper",
-    "CheckpointImpl",
-    "CheckpointWrapper",
-    "OffloadWrapper",
-    "apply_activation_checkpointing",
-    "checkpoint_wrapper",
-    "offload_wrapper",
-]
 
 _NAME = "_checkpoint_wrapped_module"
 _PREFIX = _NAME + "."
@@ -172,3 +163,6 @@ def _wrap_below(
             _wrap_below(child, wanted, wrap, wrapped)
             wrapped[child] = wrap(child) if wanted(child) else child
         setattr(module, name, wrapped[child])
+
+
+_list_own(vars())

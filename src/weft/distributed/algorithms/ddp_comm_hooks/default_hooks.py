@@ -18,17 +18,10 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
+from weft._runtime.exports import list_own as _list_own
 from weft.distributed.collectives import all_reduce
 from weft.distributed.groups import ProcessGroup, member
 from weft.futures import Future
-
-__all__ = [
-    "allreduce_hook",
-    "bf16_compress_hook",
-    "bf16_compress_wrapper",
-    "fp16_compress_hook",
-    "fp16_compress_wrapper",
-]
 
 Hook = Callable[[Any, Any], Future[Any]]
 
@@ -93,3 +86,6 @@ def fp16_compress_hook(process_group: ProcessGroup | None, bucket: Any) -> Futur
 def bf16_compress_hook(process_group: ProcessGroup | None, bucket: Any) -> Future[Any]:
     """The mean of a bucket's gradients, summed as bfloat16."""
     return bf16_compress_wrapper(allreduce_hook)(process_group, bucket)
+
+
+_list_own(vars())
