@@ -339,84 +339,63 @@ def ihfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = Non
     return _real_transform("ihfftn", input, s, dim, _swapped(norm)).conj()
 
 
-@numpy_names
-@takes_out
-def fft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
-    """fftn over two dimensions.
+def _over_two(name: str, example: str) -> Any:
+    """`name` over two dimensions."""
+    several = globals()[f"{name}n"]
 
-    Arguments and errors are those of fftn.
+    def two(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
+        return several(input, s, dim, norm)
 
-    >>> weft.fft.fft2(weft.tensor([[1.0, 2.0], [3.0, 4.0]])).real
-    tensor([[10., -2.],
-            [-4.,  0.]])
+    two.__name__ = two.__qualname__ = f"{name}2"
+    told = f"{name}n over two dimensions.\n\nArguments and errors are those of {name}n."
+    two.__doc__ = f"{told}\n{example}"
+    return numpy_names(casting_takes_out(two) if name in ("irfft", "hfft") else takes_out(two))
+
+
+fft2 = _over_two(
+    "fft",
     """
-    return fftn(input, s, dim, norm)
-
-
-@numpy_names
-@takes_out
-def ifft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
-    """ifftn over two dimensions.
-
-    Arguments and errors are those of ifftn.
-
-    >>> weft.fft.ifft2(weft.tensor([[10.0, -2.0], [-4.0, 0.0]])).real
-    tensor([[1., 2.],
-            [3., 4.]])
+>>> weft.fft.fft2(weft.tensor([[1.0, 2.0], [3.0, 4.0]])).real
+tensor([[10., -2.],
+        [-4.,  0.]])
+""",
+)
+ifft2 = _over_two(
+    "ifft",
     """
-    return ifftn(input, s, dim, norm)
-
-
-@numpy_names
-@takes_out
-def rfft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
-    """rfftn over two dimensions.
-
-    Arguments and errors are those of rfftn.
-
-    >>> weft.fft.rfft2(weft.ones(3, 2, 4)).shape
-    torch.Size([3, 2, 3])
+>>> weft.fft.ifft2(weft.tensor([[10.0, -2.0], [-4.0, 0.0]])).real
+tensor([[1., 2.],
+        [3., 4.]])
+""",
+)
+rfft2 = _over_two(
+    "rfft",
     """
-    return rfftn(input, s, dim, norm)
-
-
-@numpy_names
-@casting_takes_out
-def irfft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
-    """irfftn over two dimensions.
-
-    Arguments and errors are those of irfftn.
-
-    >>> weft.fft.irfft2(weft.ones(3, 2, 4)).shape
-    torch.Size([3, 2, 6])
+>>> weft.fft.rfft2(weft.ones(3, 2, 4)).shape
+torch.Size([3, 2, 3])
+""",
+)
+irfft2 = _over_two(
+    "irfft",
     """
-    return irfftn(input, s, dim, norm)
-
-
-@numpy_names
-@casting_takes_out
-def hfft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
-    """hfftn over two dimensions.
-
-    Arguments and errors are those of hfftn.
-
-    >>> weft.fft.hfft2(weft.ones(3, 2, 4)).shape
-    torch.Size([3, 2, 6])
+>>> weft.fft.irfft2(weft.ones(3, 2, 4)).shape
+torch.Size([3, 2, 6])
+""",
+)
+hfft2 = _over_two(
+    "hfft",
     """
-    return hfftn(input, s, dim, norm)
-
-
-@numpy_names
-@takes_out
-def ihfft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
-    """ihfftn over two dimensions.
-
-    Arguments and errors are those of ihfftn.
-
-    >>> weft.fft.ihfft2(weft.ones(3, 2, 4)).shape
-    torch.Size([3, 2, 3])
+>>> weft.fft.hfft2(weft.ones(3, 2, 4)).shape
+torch.Size([3, 2, 6])
+""",
+)
+ihfft2 = _over_two(
+    "ihfft",
     """
-    return ihfftn(input, s, dim, norm)
+>>> weft.fft.ihfft2(weft.ones(3, 2, 4)).shape
+torch.Size([3, 2, 3])
+""",
+)
 
 
 # ---- frequencies ----

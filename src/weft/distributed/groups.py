@@ -174,20 +174,16 @@ def init_process_group(
     place = launched()
     own = _own_backend("init_process_group", backend, place)
     limit = default_pg_timeout if timeout is None else timeout
-    if place is None:
-        if own != Backend.MPI:
-            may_ask = store is None and init_method in (None, "env://")
-            processes = _number("WORLD_SIZE", world_size, may_ask)
-            _check_alone(_number("RANK", rank, may_ask), processes)
-        alone = HashStore() if store is None else store
-        _State.world = ProcessGroup(own, group_name or "0", timeout=limit, store=alone)
-        return
-    for name, given, found in (("rank", rank, place.rank), ("world_size", world_size, place.size)):
+    if place is None and own != Backend.MPI:
+        may_ask = store is None and init_method in (None, "env://")
+        processes = _number("WORLD_SIZE", world_size, may_ask)
+        _check_alone(_number("RANK", rank, may_ask), processes)
+    for name, given, found in zip(("rank", "world_size"), (rank, world_size), place or ()):
         if given not in (-1, found):
             raise ValueError(
                 f"init_process_group: expected the launcher's {name} {found}, got {given}"
             )
-    if place.size == 1:
+    if place is None or place.size == 1:
         alone = HashStore() if store is None else store
         _State.world = ProcessGroup(own, group_name or "0", timeout=limit, store=alone)
         return

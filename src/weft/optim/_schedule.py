@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
 
@@ -158,12 +158,15 @@ class FunctionSchedule(LRScheduler):
     A checkpoint has the attributes of callable objects, and None for functions.
     """
 
-    def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]],
+        last_epoch: int = -1,
+    ) -> None:
         groups = len(optimizer.param_groups)
         many = isinstance(lr_lambda, (list, tuple))
-        self.lr_lambdas: list[Callable[[int], float]] = (
-            list(lr_lambda) if many else [lr_lambda] * groups
-        )
+        self.lr_lambdas: list[Any] = [*lr_lambda] if many else [lr_lambda] * groups  # type: ignore[misc]
         if len(self.lr_lambdas) != groups:
             raise ValueError(
                 f"{type(self).__name__}: expected {groups} functions, got {len(self.lr_lambdas)}"

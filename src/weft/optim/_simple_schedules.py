@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 from weft.optim._schedule import ClosedFormSchedule, FunctionSchedule
 from weft.optim.optimizer import Optimizer
 
@@ -82,14 +80,6 @@ class MultiplicativeLR(FunctionSchedule):
     >>> optimizer.step(); schedule.step(); schedule.get_last_lr()
     [0.5]
     """
-
-    def __init__(
-        self,
-        optimizer: Optimizer,
-        lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]],
-        last_epoch: int = -1,
-    ) -> None:
-        super().__init__(optimizer, lr_lambda, last_epoch)
 
     def get_lr(self) -> list[float]:
         if self._is_initial:

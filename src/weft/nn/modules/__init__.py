@@ -10,7 +10,6 @@ from weft.nn.modules.attention import MultiheadAttention as MultiheadAttention
 from weft.nn.modules.batchnorm import *
 from weft.nn.modules.container import *
 from weft.nn.modules.conv import *
-from weft.nn.modules.conv_transpose import *
 from weft.nn.modules.dropout import *
 from weft.nn.modules.flatten import *
 from weft.nn.modules.instancenorm import *
@@ -20,22 +19,15 @@ from weft.nn.modules.linear import Linear as Linear
 from weft.nn.modules.loss import *
 from weft.nn.modules.loss_linear import *
 from weft.nn.modules.loss_margin import *
-from weft.nn.modules.loss_more import *
 from weft.nn.modules.module import Module as Module
-from weft.nn.modules.normalization import LayerNorm as LayerNorm
-from weft.nn.modules.normalization_more import *
+from weft.nn.modules.normalization import *
 from weft.nn.modules.padding import *
 from weft.nn.modules.pooling import *
-from weft.nn.modules.pooling_fractional import *
 from weft.nn.modules.resampling import *
-from weft.nn.modules.rnn import GRU as GRU
-from weft.nn.modules.rnn import LSTM as LSTM
-from weft.nn.modules.rnn import RNN as RNN
-from weft.nn.modules.rnn import RNNBase as RNNBase
+from weft.nn.modules.rnn import *
 from weft.nn.modules.rnn_cell import *
 from weft.nn.modules.sparse import *
 from weft.nn.modules.syncbatchnorm import SyncBatchNorm as SyncBatchNorm
 from weft.nn.modules.transformer import *
-from weft.nn.modules.transformer_decoder import *
 
 _take_own(vars())

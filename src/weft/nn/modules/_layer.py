@@ -11,6 +11,7 @@ from weft.nn import functional as F
 from weft.nn.modules.module import Module
 
 REQUIRED: Any = object()
+_RETIRED = ("size_average", "reduce")  # of losses: another way to say the reduction
 T = TypeVar("T")
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class _Layer(Module):
 
     _function: ClassVar[Callable[..., Any]]
     _arguments: ClassVar[dict[str, Any]] = {}  # and their defaults
+    _kept: ClassVar[tuple[str, ...]] = ()  # those that the function gets
     _by_name: ClassVar[bool] = False
     __signature__ = _Signature()
 
@@ -67,6 +69,7 @@ class _Layer(Module):
             names = names[cls._by_name :]
             cls.__init__ = _Layer.__init__  # type: ignore[method-assign]  # not that of a base
             cls._arguments = {name: cls.__dict__.get(name, REQUIRED) for name in names}
+            cls._kept = tuple(name for name in names if name not in _RETIRED)
             for name in cls.__dict__.keys() & names:
                 delattr(cls, name)
         if of:
@@ -98,6 +101,13 @@ class _UnaryLayer(_Layer):
     """One that calls its function with an input and its arguments by their names."""
 
     def forward(self, input: Tensor) -> Any:
+        return type(self)._function(input, **{name: getattr(self, name) for name in self._kept})
+
+
+class _BinaryLayer(_Layer):
+    """One that calls its function with an input, a target and its arguments by their names."""
+
+    def forward(self, input: Tensor, target: Tensor) -> Any:
         return type(self)._function(
-            input, **{name: getattr(self, name) for name in self._arguments}
+            input, target, **{name: getattr(self, name) for name in self._kept}
         )

@@ -12,11 +12,14 @@ from weft.nn.modules.batchnorm import (
     BatchNorm3d,
     _BatchNorm,
 )
-from weft.nn.modules.conv import Conv1d, Conv2d, Conv3d, _ConvNd
-from weft.nn.modules.conv_transpose import (
+from weft.nn.modules.conv import (
+    Conv1d,
+    Conv2d,
+    Conv3d,
     ConvTranspose1d,
     ConvTranspose2d,
     ConvTranspose3d,
+    _ConvNd,
     _ConvTranspose,
 )
 from weft.nn.modules.instancenorm import (

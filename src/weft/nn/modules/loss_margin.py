@@ -9,7 +9,7 @@ from weft import _C
 from weft._C import Tensor
 from weft.nn import functional as F
 from weft.nn import init
-from weft.nn.modules._layer import _Layer
+from weft.nn.modules._layer import _BinaryLayer, _Layer
 from weft.nn.modules.loss import _Loss, _WeightedLoss
 from weft.nn.parameter import Parameter
 
@@ -37,7 +37,7 @@ class MarginRankingLoss(_MarginLoss, of="margin_ranking_loss"):
         return F.margin_ranking_loss(input1, input2, target, self.margin, reduction=self.reduction)
 
 
-class HingeEmbeddingLoss(_MarginLoss, of="hinge_embedding_loss"):
+class HingeEmbeddingLoss(_MarginLoss, _BinaryLayer, of="hinge_embedding_loss"):
     """input where target is 1, max(0, margin - input) where it is -1.
 
     >>> weft.nn.HingeEmbeddingLoss()(weft.tensor([0.25]), weft.tensor([-1]))
@@ -48,9 +48,6 @@ class HingeEmbeddingLoss(_MarginLoss, of="hinge_embedding_loss"):
     size_average: Any = None
     reduce: Any = None
     reduction: str = "mean"
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.hinge_embedding_loss(input, target, self.margin, reduction=self.reduction)
 
 
 class CosineEmbeddingLoss(_MarginLoss, of="cosine_embedding_loss"):
@@ -67,40 +64,31 @@ class CosineEmbeddingLoss(_MarginLoss, of="cosine_embedding_loss"):
         )
 
 
-class SoftMarginLoss(_Loss, of="soft_margin_loss"):
+class SoftMarginLoss(_Loss, _BinaryLayer, of="soft_margin_loss"):
     """log(1 + exp(-target * input)).
 
     >>> weft.nn.SoftMarginLoss()(weft.zeros(1), weft.ones(1))
     tensor(0.6931)
     """
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.soft_margin_loss(input, target, reduction=self.reduction)
 
-
-class MultiLabelMarginLoss(_Loss, of="multilabel_margin_loss"):
+class MultiLabelMarginLoss(_Loss, _BinaryLayer, of="multilabel_margin_loss"):
     """Hinges between classes in and not in the target.
 
     >>> weft.nn.MultiLabelMarginLoss()(weft.tensor([0.5, 0.75]), weft.tensor([1, -1]))
     tensor(0.3750)
     """
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
-
-class MultiLabelSoftMarginLoss(_WeightedLoss, of="multilabel_soft_margin_loss"):
+class MultiLabelSoftMarginLoss(_WeightedLoss, _BinaryLayer, of="multilabel_soft_margin_loss"):
     """Binary cross entropy of sigmoid(input), the mean over the classes.
 
     >>> weft.nn.MultiLabelSoftMarginLoss()(weft.zeros(1, 2), weft.tensor([[1.0, 0.0]]))
     tensor(0.6931)
     """
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.multilabel_soft_margin_loss(input, target, self.weight, reduction=self.reduction)
 
-
-class MultiMarginLoss(_WeightedLoss, of="multi_margin_loss"):
+class MultiMarginLoss(_WeightedLoss, _BinaryLayer, of="multi_margin_loss"):
     """Hinges between the target's class and the others.
 
     >>> weft.nn.MultiMarginLoss()(weft.tensor([[0.5, 0.75]]), weft.tensor([0]))
@@ -118,11 +106,6 @@ class MultiMarginLoss(_WeightedLoss, of="multi_margin_loss"):
         super()._keep(given)
         if self.p not in (1, 2):
             raise ValueError(f"MultiMarginLoss: expected p 1 or 2, got {self.p}")
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.multi_margin_loss(
-            input, target, self.p, self.margin, self.weight, reduction=self.reduction
-        )
 
 
 class _TripletLoss(_Loss):

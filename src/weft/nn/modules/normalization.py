@@ -1,4 +1,4 @@
-"""Layer normalisation."""
+"""Normalisations over the last dimensions, groups of channels, and by root mean square."""
 
 from __future__ import annotations
 
@@ -67,4 +67,93 @@ class LayerNorm(_Affine):
         return (
             f"{self.normalized_shape}, eps={self.eps}, "
             f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
+        )
+
+
+class GroupNorm(_Affine):
+    """Normalises each of num_groups groups of the channels of [n, c, *].
+
+    affine: learns a scale and a shift a channel. Raises ValueError for a number of groups that does
+    not divide num_channels.
+
+    >>> weft.nn.GroupNorm(1, 2)(weft.tensor([[1.0, 3.0]])).detach()
+    tensor([[-1.0000,  1.0000]])
+    """
+
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        if num_channels % num_groups:
+            raise ValueError(
+                "GroupNorm: expected num_groups that divides num_channels, "
+                f"got {num_groups} and {num_channels}"
+            )
+        self.num_groups = num_groups
+        self.num_channels = num_channels
+        self.eps = eps
+        self.affine = affine
+        self._make_affine(num_channels, affine, affine and bias, device=device, dtype=dtype)
+        self.reset_parameters()
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
+            f"bias={self.bias is not None}"
+        )
+
+
+class RMSNorm(Module):
+    """Divides by the root mean square over the last dimensions, normalized_shape.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.rms_norm.
+
+    >>> weft.nn.RMSNorm(4)(weft.tensor([3.0, 4.0, 0.0, 0.0])).detach()
+    tensor([1.2000, 1.6000, 0.0000, 0.0000])
+    """
+
+    weight: Parameter | None
+
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if isinstance(normalized_shape, int):
+            normalized_shape = (normalized_shape,)
+        self.normalized_shape = tuple(normalized_shape)
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        empty = None
+        if elementwise_affine:
+            empty = Parameter(_C.empty(self.normalized_shape, device=device, dtype=dtype))
+        self.register_parameter("weight", empty)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Sets weight to 1."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
         )

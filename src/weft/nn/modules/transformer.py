@@ -1,4 +1,4 @@
-"""The encoder of the Transformer."""
+"""The Transformer: encoder, decoder and both together."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import copy
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from weft import _C
 from weft._C import Tensor
 from weft.nn import functional as F
+from weft.nn import init
 from weft.nn.modules.attention import MultiheadAttention
 from weft.nn.modules.container import ModuleList
 from weft.nn.modules.dropout import Dropout
@@ -147,3 +149,180 @@ class TransformerEncoder(Module):
         for layer in self.layers:
             src = layer(src, mask, src_key_padding_mask, bool(is_causal))
         return src if self.norm is None else self.norm(src)
+
+
+class TransformerDecoderLayer(_TransformerLayer):
+    """Self-attention, attention to the encoder's output, and a feed-forward network.
+
+    Each has dropout, shortcut and LayerNorm; norm_first normalises before each part.
+
+    >>> layer = weft.nn.TransformerDecoderLayer(4, 2, 8)
+    >>> layer(weft.ones(3, 1, 4), weft.ones(5, 1, 4)).shape
+    torch.Size([3, 1, 4])
+    """
+
+    _attentions = ("self_attn", "multihead_attn")
+
+    def forward(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        """The layer over tgt [t, n, d_model] and the encoder's memory [s, n, d_model]."""
+        own = (tgt_mask, tgt_key_padding_mask, tgt_is_causal)
+        other = (memory_mask, memory_key_padding_mask, memory_is_causal)
+        if self.norm_first:
+            x = tgt + self._own_attention(self.norm1(tgt), *own)
+            x = x + self._attention(self.norm2(x), memory, *other)
+            return x + self._feed_forward(self.norm3(x))
+        x = self.norm1(tgt + self._own_attention(tgt, *own))
+        x = self.norm2(x + self._attention(x, memory, *other))
+        return self.norm3(x + self._feed_forward(x))
+
+    def _attention(
+        self, x: Tensor, memory: Tensor, mask: Tensor | None, padding: Tensor | None, causal: bool
+    ) -> Tensor:
+        attended, _ = self.multihead_attn(
+            x, memory, memory, padding, need_weights=False, attn_mask=mask, is_causal=causal
+        )
+        return self.dropout2(attended)
+
+    def _feed_forward(self, x: Tensor) -> Tensor:
+        return self.dropout3(self._inner(x))
+
+
+class TransformerDecoder(Module):
+    """num_layers copies of a decoder layer, one after the other, then `norm` if given.
+
+    tgt [t, n, d] and memory [s, n, d] give [t, n, d].
+
+    >>> layer = weft.nn.TransformerDecoderLayer(4, 2, 8)
+    >>> decoder = weft.nn.TransformerDecoder(layer, 2)
+    >>> decoder(weft.ones(3, 1, 4), weft.ones(5, 1, 4)).shape
+    torch.Size([3, 1, 4])
+    """
+
+    def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
+        super().__init__()
+        self.layers = ModuleList(copy.deepcopy(decoder_layer) for _ in range(num_layers))
+        self.num_layers = num_layers
+        self.norm = norm
+
+    def forward(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        """All layers over tgt [t, n, d_model] and memory [s, n, d_model]."""
+        for layer in self.layers:
+            tgt = layer(
+                tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask,
+                memory_key_padding_mask, bool(tgt_is_causal), memory_is_causal,
+            )  # fmt: skip
+        return tgt if self.norm is None else self.norm(tgt)
+
+
+class Transformer(Module):
+    """Encoder and decoder: src [s, n, d_model] and tgt [t, n, d_model] give [t, n, d_model].
+
+    custom_encoder, custom_decoder stand for those that would be made here.
+
+    >>> model = weft.nn.Transformer(4, 2, 1, 1, 8)
+    >>> model(weft.ones(5, 1, 4), weft.ones(3, 1, 4)).shape
+    torch.Size([3, 1, 4])
+    """
+
+    def __init__(
+        self,
+        d_model: int = 512,
+        nhead: int = 8,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = "relu",
+        custom_encoder: Any = None,
+        custom_decoder: Any = None,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        options = {"device": device, "dtype": dtype}
+        layer = (
+            d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first,
+            norm_first, bias,
+        )  # fmt: skip
+        if custom_encoder is None:
+            encoder = TransformerEncoderLayer(*layer, **options)
+            norm = LayerNorm(d_model, layer_norm_eps, bias=bias, **options)
+            custom_encoder = TransformerEncoder(encoder, num_encoder_layers, norm)
+        self.encoder = custom_encoder
+        if custom_decoder is None:
+            decoder = TransformerDecoderLayer(*layer, **options)
+            norm = LayerNorm(d_model, layer_norm_eps, bias=bias, **options)
+            custom_decoder = TransformerDecoder(decoder, num_decoder_layers, norm)
+        self.decoder = custom_decoder
+        self._reset_parameters()
+        self.d_model = d_model
+        self.nhead = nhead
+        self.batch_first = batch_first
+
+    def _reset_parameters(self) -> None:
+        """Xavier-uniform matrices."""
+        for parameter in self.parameters():
+            if parameter.dim() > 1:
+                init.xavier_uniform_(parameter)
+
+    def forward(
+        self,
+        src: Tensor,
+        tgt: Tensor,
+        src_mask: Tensor | None = None,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        src_is_causal: bool | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        """The decoder's output; masks as in MultiheadAttention."""
+        batch = 0 if self.batch_first else 1
+        if src.dim() == 3 and src.size(batch) != tgt.size(batch):
+            raise RuntimeError(
+                f"Transformer: expected src and tgt of one batch size, got {src.size(batch)} "
+                f"and {tgt.size(batch)}"
+            )
+        if src.size(-1) != self.d_model or tgt.size(-1) != self.d_model:
+            raise RuntimeError(
+                f"Transformer: expected src and tgt of {self.d_model} features, got "
+                f"{src.size(-1)} and {tgt.size(-1)}"
+            )
+        memory = self.encoder(src, src_mask, src_key_padding_mask, bool(src_is_causal))
+        return self.decoder(
+            tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask,
+            bool(tgt_is_causal), memory_is_causal,
+        )  # fmt: skip
+
+    @staticmethod
+    def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
+        """A mask that hides what comes later: -inf above the diagonal, 0 elsewhere."""
+        full = _C.full((sz, sz), float("-inf"), device=device, dtype=dtype)
+        return full.triu(1)

@@ -8,7 +8,7 @@ from weft import _C, linalg
 from weft._C import Tensor
 from weft.autograd.grad_mode import no_grad
 from weft.nn import functional as F
-from weft.nn.modules.conv_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from weft.nn.modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from weft.nn.modules.module import Module
 from weft.nn.parameter import Parameter, is_lazy
 
