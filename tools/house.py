@@ -158,7 +158,7 @@ PURPOSES = (
     Purpose(
         "groups of processes over MPI",
         3_500,
-        5_745,
+        5_690,
         "src/weft/distributed/* src/weft/nn/parallel/*",
     ),
     Purpose(
