@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -197,3 +198,27 @@ def test_the_limit() -> None:
     assert memory.packed_weights() == before
     with pytest.raises(ValueError, match="expected at least 0 bytes, got -1"):
         memory.set_packed_weight_limit(-1)
+
+
+def _compiled(layer: Any, path: Path) -> Any:
+    weft.jit.aot_compile(weft.jit.script(layer), path)
+    return weft._C.CompiledModule(str(path))
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_compiled_files_keep_them(write: Callable[[Any], Any], tmp_path: Path) -> None:
+    """Their weights lie in a mapping of the file that nobody else writes to."""
+    layer, x, before = weft.nn.Linear(128, 160), _floats(20, 128), memory.packed_weights()
+    file = _compiled(layer, tmp_path / "layer.weft")
+
+    def run_thrice() -> None:
+        for _ in range(3):
+            expected = weft.nn.functional.linear(x, layer.weight.clone(), layer.bias)
+            assert weft.equal(file.call("forward", x), expected)
+
+    with weft.no_grad():
+        run_thrice()
+        assert memory.packed_weights() > before
+        for weight in (layer.weight, file.parameters()["weight"]):
+            write(weight.detach())
+        run_thrice()

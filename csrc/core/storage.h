@@ -20,7 +20,7 @@ enum StorageFlags : uint8_t {
   kReadOnly = 1,  // writing raises
   kShared = 2,    // in memory shared by processes
   kPinned = 4,
-  kForeign = 8,   // memory made by somebody else: cannot be resized
+  kForeign = 8,   // memory made by somebody else, who may write at any time
   kExposed = 16,  // data_ptr() gave the address away: somebody may write at any time
 };
 
@@ -35,6 +35,7 @@ class Storage final : public RefCounted {
   // New memory from the current allocator of the device, which is available; contents undefined.
   static Ref<Storage> allocate(size_t nbytes, Device device = {});
   // Wraps memory; deleter(context) runs exactly once, after the last reference, on any thread.
+  // Without kForeign nobody but tensors over the storage writes to it.
   using Deleter = void (*)(void* context);
   static Ref<Storage> wrap(void* data, size_t nbytes, Deleter deleter, void* context,
                            uint8_t flags = kForeign, Device device = {});
@@ -66,8 +67,7 @@ class Storage final : public RefCounted {
   void note_change() noexcept { uncounted_.fetch_add(1, std::memory_order_relaxed); }
   // Whether everything that may change the bytes shows in changes().
   bool shows_changes() const noexcept {
-    return allocator_ != nullptr && on_cpu() && holds() == 0 &&
-           (flags() & (kShared | kForeign | kExposed)) == 0;
+    return on_cpu() && holds() == 0 && (flags() & (kShared | kForeign | kExposed)) == 0;
   }
   Ref<Derived>& derived() noexcept { return derived_; }  // its users lock
 

@@ -152,7 +152,8 @@ void CompiledModule::read_tensors() {
   in.check(in.at_end(), "the end of the tensors", in.at());
 }
 
-// Over the file; a copy where that may not be written to, or lies badly.
+// Over the file, of which this is the only storage that writes these bytes: layers keep weights
+// packed. A copy where the file may not be written to, or lies badly.
 Ref<Storage> CompiledModule::read_storage(size_t index, uint64_t nbytes) const {
   const ZipReader::Bytes bytes = archive_.record(str("data/", index));
   WEFT_CHECK(bytes.size() == nbytes, "load: expected a storage of ", nbytes, " bytes, got ",
@@ -164,7 +165,7 @@ Ref<Storage> CompiledModule::read_storage(size_t index, uint64_t nbytes) const {
     return copy;
   }
   return Storage::wrap(const_cast<std::byte*>(bytes.data()), bytes.size(), release_file,
-                       Ref<Storage>(file_).detach(), kForeign);
+                       Ref<Storage>(file_).detach(), 0);
 }
 
 // The operators of the host that a program calls, by their schemas; none without the record.
