@@ -107,6 +107,7 @@ CALLED = {
     "torch.cumsum_(torch.clone(x), 2)": lambda x: x.cumsum(2),
     "torch.polygamma_(torch.add(torch.abs(x), 1), 1)": lambda x: weft.polygamma(1, x.abs() + 1),
     "torch.arctan2_(torch.clone(x), x)": lambda x: x.atan2(x),
+    "torch.mul(x, int(torch.is_contiguous(torch.unsqueeze(x, 0), 2)))": lambda x: x,
 }  # fmt: skip
 
 
@@ -114,6 +115,45 @@ CALLED = {
 def test_operators_that_are_functions_of_weft(text):
     x = weft.arange(24.0).sub(7.5).div(5).reshape(1, 4, 6)
     assert weft.equal(jit.load(archive(forward(text), ROOT))(x), CALLED[text](x))
+
+
+_PROFILER = """class record_function:
+  name : str
+  record : Optional[__torch__.torch.classes.profiler._RecordFunction]
+  def __init__(self: __torch__.torch.autograd.profiler.record_function, name: str) -> NoneType:
+    self.name = name
+    self.record = None
+    return None
+  def __enter__(self: __torch__.torch.autograd.profiler.record_function) -> NoneType:
+    self.record = ops.profiler._record_function_enter_new(self.name, None)
+    return None
+  def __exit__(self: __torch__.torch.autograd.profiler.record_function, type: Any, value: Any,
+    trace: Any) -> NoneType:
+    record = self.record
+    if torch.__isnot__(record, None):
+      ops.profiler._record_function_exit(record)
+    else:
+      pass
+    return None
+"""
+
+
+def test_names_for_the_profiler_are_passed_over():
+    """PyTorch writes the class of record_function, which calls its profiler, into archives."""
+    name = "__torch__.torch.autograd.profiler.record_function"
+    body = f"""class M(Module):
+  training : bool
+  def forward(self, x: Tensor) -> Tensor:
+    _0 = {name}.__new__({name})
+    _1 = (_0).__init__("a part", )
+    with _0:
+      y = torch.add(x, 1)
+    return y
+"""
+    code = {"__torch__": body, "__torch__.torch.autograd.profiler": _PROFILER}
+    program = jit.load(archive(code, ROOT))
+    again = jit.load(io.BytesIO(program.save_to_buffer()))
+    assert program(weft.ones(1)).item() == again(weft.ones(1)).item() == 2
 
 
 #: Operators that weft has in Python only: for what no archive does, and of sparse tensors.

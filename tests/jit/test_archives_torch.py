@@ -202,6 +202,7 @@ def test_each_kind_of_archive(file, name):
         data = loaded.save_to_buffer()
         again, theirs = jit.load(io.BytesIO(data)), torch.jit.load(io.BytesIO(data))
         assert code(again.save_to_buffer()) == code(data)
+        torch.jit.save(theirs, io.BytesIO())
         for args in calls:
             wanted = observe(expected, expected, args, True, torch, calls=1)[0]
             mine = [

@@ -91,6 +91,14 @@ class With(nn.Module):
         return y, z, log
 
 
+@case("parts named for the profiler, questions of the order in memory", [X, image()])
+class Profiled(nn.Module):
+    def forward(self, x: Tensor, image: Tensor) -> tuple[Tensor, bool]:
+        with torch.autograd.profiler.record_function("a part"):
+            y = x * 2
+        return y, image.is_contiguous(memory_format=torch.channels_last)
+
+
 @case("exceptions that are not raised", [X, 2])
 class Raises(nn.Module):
     def forward(self, x: Tensor, n: int) -> Tensor:

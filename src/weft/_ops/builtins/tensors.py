@@ -39,7 +39,7 @@ builtin("storage_offset(Tensor self) -> int", "a.offset()", _method("storage_off
         "Where in its storage it starts, in elements.")  # fmt: skip
 builtin("is_contiguous(Tensor self) -> bool", "a.is_contiguous()", _method("is_contiguous"),
         "Whether its elements lie in order.")  # fmt: skip
-builtin("is_contiguous.memory_format(Tensor self, *, MemoryFormat memory_format) -> bool",
+builtin("is_contiguous.memory_format(Tensor self, MemoryFormat memory_format) -> bool",
         "tensor_lies_as", None, "Whether its elements lie in the order of a format.")  # fmt: skip
 builtin("is_floating_point(Tensor self) -> bool", "is_floating(a.dtype())",
         _method("is_floating_point"), "Whether its dtype is a floating one.",

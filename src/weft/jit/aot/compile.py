@@ -32,6 +32,7 @@ from weft.jit.codegen import lower_program
 from weft.jit.codegen.program import ProgramData
 from weft.jit.codegen.tables import Writer
 from weft.jit.execution import LOCK
+from weft.jit.frontend.source.resolver import MISSING
 from weft.jit.frontend.types import modules
 from weft.jit.ir import Function
 from weft.jit.ir import types as ty
@@ -129,8 +130,9 @@ def _parts(
             f"{type(program).__name__}; compile it by weft.jit.script"
         )
     info = program._jit_info
-    names = {"forward", *methods, *modules.exported(info.python_class), *info.defined}
-    names |= set(compiled_methods(info))
+    exported = modules.exported(info.python_class)
+    names = {"forward", *methods, *info.defined, *compiled_methods(info)}
+    names |= {name for name in exported if info.find(name) is not MISSING}  # unless frozen
     hooked = "__hooked__" if info.hooks or info.pre_hooks else "forward"
     sources = {name: hooked if name == "forward" else name for name in names - {"__hooked__"}}
     entries = [

@@ -8,6 +8,7 @@ from typing import Any
 
 from weft.jit.archive.canonical import canonical
 from weft.jit.archive.known import operator_of
+from weft.jit.frontend.source.resolver import MISSING
 from weft.jit.frontend.types.class_methods import compile_method
 from weft.jit.ir import Function, Graph
 from weft.jit.ir import types as ty
@@ -113,6 +114,8 @@ def _compile_all(type: ty.ClassType) -> None:
         return
     for name, member in vars(info.python_class).items():
         if name in type.methods or name in _names_of_hooks(info) or not is_source(member):
+            continue
+        if info.find(name) is MISSING:  # frozen, and not preserved
             continue
         if type.is_module:
             compiled_method(info, name)

@@ -42,9 +42,9 @@ def _refuse(*args: Any) -> NoReturn:
     raise LoadError("load: expected tuples in .debug_pkl, got something else")
 
 
-def origins_of(lines: Iterable[Line]) -> bytes:
+def origins_of(lines: Iterable[Line]) -> bytes | None:
     """The table of a file: where each of its lines begins, and the place in a source that it was
-    compiled from."""
+    compiled from. None without such places: PyTorch reads no empty table."""
     sources: dict[Source, tuple[str, str, int]] = {}
     entries, at = [], 0
     for text, range in lines:
@@ -55,7 +55,7 @@ def origins_of(lines: Iterable[Line]) -> bytes:
             indent = len(text) - len(text.lstrip(" "))
             entries.append((at + indent, (sources.setdefault(source, known), *ends)))
         at += len(text.encode()) + 1
-    return PickleWriter().dump(tuple(entries))
+    return PickleWriter().dump(tuple(entries)) if entries else None
 
 
 _OWN = "code/"  # files of archives whose sources are not known

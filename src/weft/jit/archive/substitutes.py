@@ -3,7 +3,7 @@ which the frontend compiles and the archive has among its code."""
 
 from __future__ import annotations
 
-from weft import _C
+from weft import _C, fft
 from weft._C import Tensor
 from weft._runtime.rules import Rules
 from weft.amp import get_autocast_dtype
@@ -173,6 +173,26 @@ def recurrent_layer(
     if backwards:
         output = output.narrow(-1, last.size(-1), last.size(-1))
     return output, last[-1], memory
+
+
+# Transforms ---------------------------------------------------------------------------------------
+
+
+@_FUNCTIONS("aten::_fft")
+def transform(input: Tensor, dim: list[int], sign: int, scale: float) -> Tensor:
+    if sign < 0:
+        return fft.fftn(input, None, dim) * scale
+    return fft.ifftn(input, None, dim, "forward") * scale
+
+
+@_FUNCTIONS("aten::_fft_half")
+def half_transform(input: Tensor, dim: int, scale: float) -> Tensor:
+    return fft.rfft(input, None, dim) * scale
+
+
+@_FUNCTIONS("aten::_fft_real")
+def real_transform(input: Tensor, dim: int, n: int, scale: float) -> Tensor:
+    return fft.irfft(input, n, dim, "forward") * scale
 
 
 # Strings ------------------------------------------------------------------------------------------

@@ -101,11 +101,12 @@ def _records_of(module: Any) -> tuple[Records, list[Any]]:
     data = pickler.dump_typed(module, root)
     tensors = tuple(program.constants.tensors)
     listed = constants.dump_typed(tensors, ty.TupleType((ty.TENSOR,) * len(tensors)))
+    tables = {f"{path}.debug_pkl": origins_of(lines) for path, lines in code.items()}
     records = {
         **{f"data/{key}": memoryview(each) for key, each in enumerate(pickler.storages)},
         "data.pkl": data,
         **{path: joined(lines).encode() for path, lines in code.items()},
-        **{f"{path}.debug_pkl": origins_of(lines) for path, lines in code.items()},
+        **{path: table for path, table in tables.items() if table is not None},
         **{f"constants/{key}": memoryview(each) for key, each in enumerate(constants.storages)},
         "constants.pkl": listed,
         "version": f"{program.version}\n".encode(),

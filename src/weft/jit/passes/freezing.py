@@ -136,7 +136,7 @@ class _Freezer:
         plain = ty.non_none(value.type)
         if plain == TENSOR:
             return not self.aliases.is_written(value)
-        if isinstance(plain, ty.ListType) and plain.elem in _PLAIN:
+        if isinstance(plain, ty.ListType) and plain.elem in (*_PLAIN, TENSOR):
             return not self.aliases.is_written(value) and is_only_read(value)
         if isinstance(plain, ty.TupleType):
             return all(elem in _PLAIN for elem in plain.elems)
@@ -146,14 +146,21 @@ class _Freezer:
         """The constant of an attribute, made once, at the start of the graph."""
         known = self.constants.get(key)
         if known is None:
-            value = value.detach() if ty.non_none(type_) == TENSOR and value is not None else value
-            plain = ty.non_none(type_)
-            if isinstance(plain, ty.EnumType) and value is not None:
-                value = ty.EnumValue(plain, value.name)
             with self.graph.inserting(at_start=self.graph.block):
-                known = self.constants[key] = self.graph.constant(value, type_)
+                known = self.constants[key] = self._made(value, type_)
             known.name = key[1]
         return known
+
+    def _made(self, value: Any, type_: ty.Type) -> Value:
+        plain = ty.non_none(type_)
+        if value is not None and plain == TENSOR:
+            value = value.detach()
+        elif value is not None and isinstance(plain, ty.EnumType):
+            value = ty.EnumValue(plain, value.name)
+        elif value is not None and isinstance(plain, ty.ListType) and plain.elem == TENSOR:
+            items = [self._made(each, TENSOR) for each in value]
+            return self.graph.emit("prim::ListConstruct", items, (plain,)).output
+        return self.graph.constant(value, type_)
 
 
 def _is_object(type_: ty.Type) -> bool:
