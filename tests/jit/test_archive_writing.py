@@ -473,6 +473,25 @@ def test_frozen_modules_have_no_other_methods(from_archive, preserved, tmp_path)
         assert weft.equal(again.scaled(x, 2.0), program.scaled(x, 2.0)), name
 
 
+class Forked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+
+    def part(self, x: Tensor, by: float) -> Tensor:
+        return self.layer(x) * by
+
+    def forward(self, x: Tensor) -> Tensor:
+        future = jit.fork(self.part, x, 2.0)
+        return jit.wait(future) + 1
+
+
+def test_frozen_modules_fork_their_methods():
+    program, x = jit.script(Forked().eval()), weft.randn(2, 3)
+    again = loaded(jit.freeze(program).save_to_buffer())
+    assert weft.equal(again(x), program(x))
+
+
 class Spectra(nn.Module):
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         whole, half = weft.fft.fft2(x), weft.fft.rfft(x, norm="ortho")

@@ -190,7 +190,8 @@ def _saved(program: Any) -> io.BytesIO:
 @pytest.mark.parametrize(("file", "name"), _kinds())
 def test_each_kind_of_archive(file, name):
     """Results, gradients, and buffers after each call are those of PyTorch's loaded program; so are
-    those of the archive that weft writes of it, in PyTorch and in weft, which has the same code when it is saved again."""
+    those of the archive that weft writes of it, in PyTorch and in weft, which has the same code when it is saved again,
+    and of the one that PyTorch writes of that."""
     torch = pytest.importorskip("torch")
     from tests.jit.archives import CASES
 
@@ -202,13 +203,11 @@ def test_each_kind_of_archive(file, name):
         data = loaded.save_to_buffer()
         again, theirs = jit.load(io.BytesIO(data)), torch.jit.load(io.BytesIO(data))
         assert code(again.save_to_buffer()) == code(data)
-        torch.jit.save(theirs, io.BytesIO())
+        mine = (loaded, again, jit.load(_saved(theirs)))
         for args in calls:
             wanted = observe(expected, expected, args, True, torch, calls=1)[0]
-            mine = [
-                observe(each, each, _from_torch(args), True, calls=1)[0] for each in (loaded, again)
-            ]
-            for got in (*mine, observe(theirs, theirs, args, True, torch, calls=1)[0]):
+            found = [observe(each, each, _from_torch(args), True, calls=1)[0] for each in mine]
+            for got in (*found, observe(theirs, theirs, args, True, torch, calls=1)[0]):
                 for part in wanted:
                     assert close(wanted[part], got[part]), (part, wanted[part], got[part])
         state = weft.load(io.BytesIO(file.getvalue()))

@@ -515,6 +515,20 @@ def test_module_interface_attributes_can_be_swapped():
     assert scripted(weft.ones(1)).item() == 3
 
 
+class WithTwo(WithInterface):
+    def __init__(self):
+        super().__init__(Plus())
+        self.other = Times()
+
+    def forward(self, x: Tensor, flag: bool = False) -> Tensor:
+        return (self.layer if flag else self.other).forward(x)
+
+
+def test_a_module_and_an_interface_on_two_paths():
+    scripted = jit.script(WithTwo())
+    assert [scripted(weft.ones(1), flag).item() for flag in (True, False)] == [2, 3]
+
+
 def test_compilation_unit():
     unit = jit.CompilationUnit(
         """

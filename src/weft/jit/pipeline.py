@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from weft._C import Tensor
-from weft.jit.ir import Function, Graph
+from weft.jit.ir import ClassType, Function, Graph
 from weft.jit.ir.literals import own
 from weft.jit.ir.record import record
 from weft.jit.passes import (
@@ -136,10 +136,21 @@ def freeze(
         conv_bn.run(graph)
         channels_last.run(graph)
     optimize_graph(graph, 2, options, observer, finish)
+    _inline_forks(graph, options)
     for node in graph.walk():
         if node.kind == "prim::Constant" and isinstance(node.output.constant, Tensor):
             node.attrs["value"] = own(node.output.constant.detach())
     return function.with_graph(graph)
+
+
+def _inline_forks(graph: Graph, options: Options) -> None:
+    """Inlines what forked functions call of the module, which no other program has."""
+    for node in graph.walk():
+        if node.kind == "prim::fork" and any(isinstance(v.type, ClassType) for v in node.inputs):
+            body = node.attrs["function"].graph.copy()
+            optimize_graph(body, 1, options, finish=False)
+            _inline_forks(body, options)
+            node.attrs["function"] = node.attrs["function"].with_graph(body)
 
 
 def optimize_graph(

@@ -9,12 +9,14 @@ follows stands in `if not flag`.
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.environment import FALLS, FLAGS, RESULT, Flow, Scope, Undefined, sure
 from weft.jit.frontend.source.errors import FrontendError
+from weft.jit.frontend.types.classes import implement
 from weft.jit.frontend.values import Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Block, Node, Value
@@ -171,6 +173,9 @@ def _merge(
             return Undefined(f"{name}: expected a value on both paths; {error.message}")
     _adopt_empty(c, values)
     types = [v.type for v in values if v is not None]
+    for given, other in itertools.permutations(types, 2):
+        if isinstance(other, ty.InterfaceType):
+            implement(given, other)
     type = types[0] if len(types) == 1 else ty.unify(types[0], types[1])
     for side in sides:
         declared = declared or side.scope.declared_type(name)
