@@ -118,8 +118,10 @@ Records records_of(const std::string& whole) {
   const ZipReader archive(std::as_bytes(std::span(whole.data(), whole.size())));
   Records found;
   std::vector<std::string> names = {"weft/version", "weft/inference", "weft/gradients",
-                                    "weft/tensors", "weft/x86-64"};
-  for (int i = 0; archive.has(str("data/", i)); ++i) names.push_back(str("data/", i));
+                                    "weft/tensors", "weft/x86-64",    "weft/packed"};
+  for (const char* each : {"data/", "weft/packed/"}) {
+    for (int i = 0; archive.has(str(each, i)); ++i) names.push_back(str(each, i));
+  }
   for (const std::string& name : names) {
     if (!archive.has(name)) continue;
     const ZipReader::Bytes bytes = archive.record(name);

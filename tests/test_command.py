@@ -52,7 +52,7 @@ def array(path, *rows: float):
 
 
 def test_compile_and_exec(model, tmp_path, capsys) -> None:
-    assert main(["compile", str(model), "--example", "3", "--method", "twice"]) == 0
+    assert main(["compile", str(model), "--example", "3", "--packed", "--method", "twice"]) == 0
     compiled = model.with_suffix(".weft")
     assert capsys.readouterr().out == f"{compiled}: {compiled.stat().st_size} bytes\n"
     x, y = array(tmp_path / "x.npy", 1, 2, 4), tmp_path / "y.npy"

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +15,7 @@ import pytest
 
 import weft
 from weft import memory
+from weft.serialization.zip_writer import ZipWriter
 
 RNG = np.random.default_rng(7)
 
@@ -222,3 +227,105 @@ def test_compiled_files_keep_them(write: Callable[[Any], Any], tmp_path: Path) -
         for weight in (layer.weight, file.parameters()["weight"]):
             write(weight.detach())
         run_thrice()
+
+
+def _several() -> Any:
+    """Layers whose weights are packed in each form that files have, and an LSTM."""
+    nn = weft.nn
+    convolutions = [
+        nn.Conv2d(8, 16, 3), nn.Conv2d(16, 16, 3), nn.Conv2d(16, 32, 1), nn.Conv2d(32, 32, 3, groups=32)
+    ]  # fmt: skip
+    return nn.Sequential(*convolutions, nn.Flatten(2), nn.Linear(144, 128), _Last()).eval()
+
+
+class _Last(weft.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = weft.nn.LSTM(128, 32)
+
+    def forward(self, x: weft.Tensor) -> weft.Tensor:
+        return self.lstm(x)[0]
+
+
+def _packed_file(layers: Any, path: Path) -> dict[str, bytes]:
+    example = (weft.ones(1, 8, 18, 18),)
+    weft.jit.aot_compile(layers, path, examples=[example], targets=(), packed=True)
+    with zipfile.ZipFile(path) as archive:
+        names = [name for name in archive.namelist() if "weft/packed" in name]
+        return {name: archive.read(name) for name in names}
+
+
+def test_files_may_hold_them(tmp_path: Path) -> None:
+    layers, x = weft.jit.script(_several()), _floats(1, 8, 18, 18)
+    records = _packed_file(layers, tmp_path / "packed.weft")
+    assert len(records) == 1 + 4  # two convolutions, the linear layer, the inputs of the LSTM
+    assert _packed_file(layers, tmp_path / "again.weft") == records
+    file, before = weft._C.CompiledModule(str(tmp_path / "packed.weft")), memory.packed_weights()
+    with weft.no_grad():
+        expected = layers(x)
+        for _ in range(3):
+            assert weft.equal(file.call("forward", x), expected)
+        gates = memory.packed_weights() - before
+        assert 0 <= gates <= 4 * 4 * 32 * 64  # of the LSTM alone
+        for weight in (layers[1].weight, file.parameters()["1.weight"]):
+            weight.detach().mul_(2)
+        for _ in range(3):
+            assert weft.equal(file.call("forward", x), layers(x))
+    assert memory.packed_weights() > before + gates
+
+
+def test_those_of_files_are_the_same_on_all_processors(tmp_path: Path) -> None:
+    program = tmp_path / "layers.pt"
+    weft.jit.script(_several()).save(program)
+    found = []
+    for level in ("", "v2"):
+        path = tmp_path / f"packed{level}.weft"
+        given = f"weft.jit.load({str(program)!r}), {str(path)!r}"
+        call = f"from tests.test_packed_weights import _packed_file, weft\n_packed_file({given})"
+        environment = {**os.environ, **({"WEFT_ISA": level} if level else {})}
+        subprocess.run([sys.executable, "-c", call], check=True, env=environment)
+        with zipfile.ZipFile(path) as archive:
+            names = [name for name in archive.namelist() if "weft/packed" in name]
+            found.append({name: archive.read(name) for name in names})
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("change", ["format", "size", "form", "storage", "cut", "record"])
+def test_damaged_ones_of_files(change: str, tmp_path: Path) -> None:
+    """Those of another format, or of a wrong size, are passed over."""
+    layers, x = weft.jit.script(_several()), _floats(1, 8, 18, 18)
+    _packed_file(layers, tmp_path / "packed.weft")
+    with zipfile.ZipFile(tmp_path / "packed.weft") as archive:
+        records = {name: archive.read(name) for name in archive.namelist()}
+    index = bytearray(records["archive/weft/packed"])
+    if change == "format":
+        index[0] ^= 255
+    elif change == "form":
+        index[12] = 99
+    elif change == "storage":
+        index[8] = 250
+    elif change == "cut":
+        del index[-1]
+    elif change == "size":
+        records["archive/weft/packed/0"] = b"\0" * 64
+    else:
+        del records["archive/weft/packed/1"]
+    records["archive/weft/packed"] = bytes(index)
+    path = tmp_path / "damaged.weft"
+    with path.open("wb") as out:
+        written = ZipWriter(out, "archive")
+        for name, data in records.items():
+            written.add(name.removeprefix("archive/"), data)
+        written.close()
+    if change in ("form", "storage", "cut", "record"):
+        with pytest.raises((ValueError, RuntimeError), match="expected"):
+            weft._C.CompiledModule(str(path))
+    else:
+        file = weft._C.CompiledModule(str(path))
+        for _ in range(3):
+            assert weft.equal(file.call("forward", x), layers(x))
+
+
+def test_they_need_examples(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="expected examples with packed=True, got none"):
+        weft.jit.aot_compile(weft.jit.script(_several()), tmp_path / "x.weft", packed=True)

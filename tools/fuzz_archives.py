@@ -106,6 +106,18 @@ class Inner(nn.Module):
         return (x if last is None else x + last), table
 
 
+class Packs(nn.Module):
+    """Keeps its weights packed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(16, 16, 3, bias=False)
+        self.linear = nn.Linear(36, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.linear(self.conv(x.sum() * weft.ones(1, 16, 8, 8)).flatten(2))
+
+
 class Sample(nn.Module):
     """The program whose archive is damaged."""
 
@@ -193,9 +205,12 @@ def _mutate_code(text: str, rng: random.Random) -> str:
     return text
 
 
-def _compiled(module: nn.Module) -> bytes:
+def _compiled(module: nn.Module, *example: Tensor) -> bytes:
+    """A compiled file; with an example one that has packed weights."""
+    examples, packed = ([example], True) if example else ([], False)
     with tempfile.NamedTemporaryFile(suffix=".weft") as file:
-        weft.jit.aot_compile(weft.jit.script(module), file.name)
+        program = weft.jit.script(module)
+        weft.jit.aot_compile(program, file.name, (), examples, (), packed=packed)
         return Path(file.name).read_bytes()
 
 
@@ -208,7 +223,8 @@ class Samples:
         self.whole = _zip(self.records)
         self.code = [name for name in self.records if name.endswith(".py")]
         self.pickles = [name for name in self.records if name.endswith(".pkl")]
-        self.compiled = [_compiled(Sample().eval()), _compiled(Kinds())]
+        packs = _compiled(Packs(), weft.ones(2, 3))
+        self.compiled = [_compiled(Sample().eval()), _compiled(Kinds()), packs]
 
     def case(self, kind: str, rng: random.Random) -> bytes:
         """A damaged file."""

@@ -100,6 +100,17 @@ void bind_compiled_module(nb::module_& module) {
           "train",
           [](const Compiled& self, bool mode) { run_code([&] { self.module->train(mode); }); },
           nb::arg("mode") = true, "Sets training or evaluation mode.")
+      .def(
+          "packed_weights",
+          [](const Compiled& self) {
+            auto [record, weights] = self.module->packed_weights();
+            nb::list listed;
+            for (Tensor& each : weights) {
+              listed.append(nb::steal(Object::checked(wrap(std::move(each))).release()));
+            }
+            return nb::make_tuple(nb::bytes(record.data(), record.size()), listed);
+          },
+          "What layers keep packed now: the record that tells of which, and the bytes of each.")
       .def("parameters", dict_of<&CompiledModule::parameters>, "The parameters by their names.")
       .def("buffers", dict_of<&CompiledModule::buffers>,
            "The buffers of the state by their names.");

@@ -215,6 +215,8 @@ void transform_weight(const Geometry& g, const Taps& t, float* u) {
           transform_kernels(taps.first(i), taps.step(), to, point_size(g));
         }
       }
+      if (s % strips + 1 < strips) continue;
+      for (int64_t k = 0; k < kPoints; ++k) std::fill_n(to + k * point_size(g), kGap, 0.0f);
     }
   });
 }

@@ -56,9 +56,29 @@ PackedWeight::PackedWeight(Key key, size_t elements)
   data_ = static_cast<float*>(allocator_->allocate(bytes_));
 }
 
+PackedWeight::PackedWeight(Key key, float* data, size_t bytes, Ref<Storage> owner)
+    : key_(std::move(key)), bytes_(bytes), data_(data), owner_(std::move(owner)) {}
+
 PackedWeight::~PackedWeight() {
   if (counted_) bytes_kept.fetch_sub(bytes_);
   if (allocator_ != nullptr) allocator_->free(data_, bytes_);
+}
+
+std::vector<Ref<PackedWeight>> weights_kept_by(Storage& storage) {
+  if (!storage.shows_changes()) return {};
+  Known old, found;
+  const std::lock_guard lock(mutex);
+  for (const auto& each : known_of(storage, storage.changes(), old)) {
+    if (each->data() != nullptr) found.push_back(each);
+  }
+  return found;
+}
+
+void keep_weight(Storage& storage, Ref<PackedWeight> packed) {
+  Known old;
+  const std::lock_guard lock(mutex);
+  Known& known = known_of(storage, packed->key().changes, old);
+  if (known.size() < kMost) known.push_back(std::move(packed));
 }
 
 Ref<PackedWeight> kept_weight(const Tensor& weight, PackedForm form, int64_t groups,
@@ -79,7 +99,8 @@ Ref<PackedWeight> kept_weight(const Tensor& weight, PackedForm form, int64_t gro
       known.push_back(make_ref<PackedWeight>(key, 0));
       return {};
     }
-    if ((*seen)->data() != nullptr) return *seen;
+    const size_t bytes = static_cast<size_t>(elements) * sizeof(float);
+    if ((*seen)->data() != nullptr && (*seen)->bytes() == bytes) return *seen;
   }
   auto packed = make_ref<PackedWeight>(key, static_cast<size_t>(elements));
   if (!count(packed->bytes_)) return {};

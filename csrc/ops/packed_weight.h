@@ -5,11 +5,15 @@
 // several: projections of queries, keys and values are often parts of one weight.
 #pragma once
 
+#include <vector>
+
 #include "core/tensor.h"
 #include "core/thread_pool.h"
 
 namespace weft::native {
 
+// Numbers of compiled files; kPackedFormat tells when one of these orders has changed.
+inline constexpr uint32_t kPackedFormat = 1;
 enum class PackedForm : uint8_t {
   Unrolled,
   UnrolledPairs,
@@ -17,7 +21,7 @@ enum class PackedForm : uint8_t {
   WinogradTurned,
   Strips,
   PairStrips,
-  Gates
+  Gates  // the last one: its order is the processor's, so files have none
 };
 
 // Of the kept ones, in the whole process.
@@ -37,8 +41,11 @@ class PackedWeight final : public RefCounted {
   };
 
   PackedWeight(Key key, size_t elements);
+  // Packed before, in memory of `owner` that nobody writes to.
+  PackedWeight(Key key, float* data, size_t bytes, Ref<Storage> owner);
   ~PackedWeight();
   const Key& key() const noexcept { return key_; }
+  size_t bytes() const noexcept { return bytes_; }
   float* data() const noexcept { return data_; }  // null: only seen so far
 
  private:
@@ -49,7 +56,12 @@ class PackedWeight final : public RefCounted {
   bool counted_ = false;
   float* data_ = nullptr;
   Allocator* allocator_ = nullptr;
+  Ref<Storage> owner_;
 };
+
+// Those that a storage keeps for its bytes as they are, and one more to keep.
+std::vector<Ref<PackedWeight>> weights_kept_by(Storage& storage);
+void keep_weight(Storage& storage, Ref<PackedWeight> packed);
 
 // The weight in this form: `elements` numbers that `fill` writes. Null: it is not kept,
 // being met for the first time, too much for the limit, or in memory that others write to.

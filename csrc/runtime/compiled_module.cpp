@@ -112,6 +112,7 @@ Ref<CompiledModule> CompiledModule::load(const std::string& path) {
 Ref<CompiledModule> CompiledModule::read(Ref<Storage> file) {
   Ref<CompiledModule> module(new CompiledModule(std::move(file)));
   module->read_tensors();
+  module->read_packed_weights();
   module->inference_ = module->read_program("weft/inference", nullptr);
   if (module->archive_.has(kMachineCode)) {
     machine_code::add(module->archive_.record(kMachineCode));
@@ -144,11 +145,10 @@ CompiledModule::CompiledModule(Ref<Storage> file)
 
 void CompiledModule::read_tensors() {
   ByteReader in(archive_.record("weft/tensors"));
-  std::vector<Ref<Storage>> storages;
   const uint32_t count = in.count("a count of storages", 8);
-  for (uint32_t i = 0; i < count; ++i) storages.push_back(read_storage(i, in.read<uint64_t>()));
+  for (uint32_t i = 0; i < count; ++i) storages_.push_back(read_storage(i, in.read<uint64_t>()));
   const uint32_t tensors = in.count("a count of tensors", 21);
-  for (uint32_t i = 0; i < tensors; ++i) tensors_.push_back(read_tensor(in, storages));
+  for (uint32_t i = 0; i < tensors; ++i) tensors_.push_back(read_tensor(in, storages_));
   in.check(in.at_end(), "the end of the tensors", in.at());
 }
 

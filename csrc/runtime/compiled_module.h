@@ -41,9 +41,14 @@ class CompiledModule final : public RefCounted {
   NamedTensors buffers() const { return named_tensors("__buffers__"); }
   void train(bool mode) const;
 
+  // What layers keep packed of the storages now, and the record that tells of which; the records of
+  // a file that then packs nothing (weft/jit/aot/packed.py).
+  std::pair<std::string, std::vector<Tensor>> packed_weights() const;
+
  private:
   explicit CompiledModule(Ref<Storage> file);
   void read_tensors();
+  void read_packed_weights();
   Ref<Storage> read_storage(size_t index, uint64_t nbytes) const;
   std::vector<std::shared_ptr<External>> read_operators(std::string_view record) const;
   Ref<Program> read_program(std::string_view record, const Program* classes) const;
@@ -53,6 +58,7 @@ class CompiledModule final : public RefCounted {
 
   Ref<Storage> file_;
   ZipReader archive_;
+  std::vector<Ref<Storage>> storages_;
   std::vector<Tensor> tensors_;
   Ref<Program> inference_;
   mutable std::mutex mutex_;

@@ -7,6 +7,8 @@ The file is a zip archive of stored records, so tensors are mapped where they li
     weft/gradients   the program for calls that do
     weft/tensors     the constants of both programs, as layouts over storages
     weft/x86-64, ... machine code for a machine, where it was asked for
+    weft/packed, weft/packed/0, ...
+                     weights as the kernels read them, where they were asked for
     weft/inference.operators, weft/gradients.operators
                      the schemas of operators that the host registers, where there are some:
                      then the version is 2
@@ -26,6 +28,7 @@ from typing import Any
 from weft import _C
 from weft._C import Tensor
 from weft.jit.aot.machine_code import check_targets, machine_code, requests_of
+from weft.jit.aot.packed import packed_weights
 from weft.jit.aot.state import state_functions
 from weft.jit.archive.writer import save
 from weft.jit.codegen import lower_program
@@ -57,6 +60,7 @@ def aot_compile(
     examples: Sequence[tuple[Any, ...]] = (),
     targets: Sequence[str] = ("x86-64-v3", "x86-64-v4"),
     archive: bool = False,
+    packed: bool = False,
 ) -> None:
     """Compiles a scripted, traced or loaded program into a file for libweft, `weft.h` and
     `weft exec`.
@@ -64,14 +68,16 @@ def aot_compile(
     The file holds forward, the methods that are exported or were called, and `methods`; for
     modules also their state, with which it can be trained. With `examples`, arguments of forward,
     it holds machine code of what they need fused, for each of `targets`: x86-64-v2, x86-64-v3,
-    x86-64-v4, aarch64. Results do not depend on it. With `archive` the file is an archive too, as
+    x86-64-v4, aarch64. Results do not depend on it. With `packed` it holds the weights that the
+    examples need once more, as the kernels read them: the first call of a program that loads it
+    is as fast as the later ones. With `archive` the file is an archive too, as
     `weft.jit.save` writes it, for `weft.jit.load` and `torch.jit.load`; both share the tensors.
 
     Operators of weft.library are called by their names: the host registers them by
     `weft_register_operator`, or the process in Python that runs the file has them.
 
     NotImplementedError for programs that call other Python functions, and for attributes that a
-    file cannot hold; ValueError for unknown targets.
+    file cannot hold; ValueError for unknown targets, and for `packed` without examples.
 
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -81,10 +87,13 @@ def aot_compile(
     True
     """
     check_targets(targets)
+    if packed and not examples:
+        raise ValueError("aot_compile: expected examples with packed=True, got none")
     write = partial(_write_archive if archive else _write, program, f, methods)
     write({})
     if examples:
-        write(machine_code(requests_of(os.fspath(f), examples), targets))
+        records = packed_weights(os.fspath(f), examples) if packed else {}
+        write(records | machine_code(requests_of(os.fspath(f), examples), targets))
 
 
 def _records(program: Any, methods: Sequence[str], storages: list[Tensor]) -> dict[str, Any]:
@@ -104,18 +113,18 @@ def _records(program: Any, methods: Sequence[str], storages: list[Tensor]) -> di
     return records
 
 
-def _write(program: Any, f: Any, methods: Sequence[str], code: dict[str, bytes]) -> None:
+def _write(program: Any, f: Any, methods: Sequence[str], more: dict[str, Any]) -> None:
     with LOCK:
         records = _records(program, methods, [])
     with replaced_file(f) as file:
         archive = ZipWriter(file, "archive")
-        for name, data in (records | code).items():
+        for name, data in (records | more).items():
             archive.add(name, data)
         archive.close()
 
 
-def _write_archive(program: Any, f: Any, methods: Sequence[str], code: dict[str, bytes]) -> None:
-    save(program, f, _records=lambda storages: _records(program, methods, storages) | code)
+def _write_archive(program: Any, f: Any, methods: Sequence[str], more: dict[str, Any]) -> None:
+    save(program, f, _records=lambda storages: _records(program, methods, storages) | more)
 
 
 def _parts(
