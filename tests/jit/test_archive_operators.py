@@ -138,6 +138,43 @@ _PROFILER = """class record_function:
 """
 
 
+def test_autocast():
+    """PyTorch's compiler looks at the class; its code does nothing."""
+    name = "__torch__.torch.amp.autocast_mode.autocast"
+    body = f"""class M(Module):
+  training : bool
+  def forward(self, x: Tensor) -> Tuple[int, int, int]:
+    _0 = {name}.__new__({name})
+    _1 = (_0).__init__("cpu", 15, True, None, )
+    with _0:
+      y = torch.mm(x, x)
+    _2 = {name}.__new__({name})
+    _3 = (_2).__init__("cpu", None, False, None, )
+    with _2:
+      z = torch.mm(x, x)
+    _4 = {name}.__new__({name})
+    _5 = (_4).__init__("cuda", 5, True, None, )
+    with _4:
+      w = torch.mm(x, x)
+    return (ops.prim.dtype(y), ops.prim.dtype(z), ops.prim.dtype(w))
+"""
+    text = """class autocast:
+  fast_dtype : int
+  def __init__(self: __torch__.torch.amp.autocast_mode.autocast, device_type: str,
+    dtype: Optional[int]=None, enabled: bool=True, cache_enabled: Optional[bool]=None) -> NoneType:
+    if torch.__is__(dtype, None):
+      _0 = torch.get_autocast_dtype(device_type)
+    else:
+      _0 = unchecked_cast(int, dtype)
+    self.fast_dtype = _0
+    return None
+"""
+    program = jit.load(
+        archive({"__torch__": body, "__torch__.torch.amp.autocast_mode": text}, ROOT)
+    )
+    assert program(weft.ones(2, 2)) == (15, 6, 6)  # the numbers of bfloat16 and float32
+
+
 def test_names_for_the_profiler_are_passed_over():
     """PyTorch writes the class of record_function, which calls its profiler, into archives."""
     name = "__torch__.torch.autograd.profiler.record_function"

@@ -227,3 +227,26 @@ def test_errors_show_the_lines_of_pytorchs_source():
     text, file = str(error.value), objects.__file__
     assert f'File "{file}", line' in text and "return layer.forward(x, 2.0)" in text
     assert "return x * self.weight * scale" in text and "code/__torch__" not in text
+
+
+@pytest.mark.parity
+def test_autocast():
+    torch = pytest.importorskip("torch")
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(4, 3)
+
+        def forward(self, x):
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                y = self.layer(x)
+            with torch.autocast("cpu", enabled=False):
+                z = self.layer(x)
+            return y, z
+
+    file = _saved(Net())
+    theirs, mine = torch.jit.load(file), jit.load(io.BytesIO(file.getvalue()))
+    for expected, found in zip(theirs(torch.ones(2, 4)), mine(weft.ones(2, 4))):
+        assert str(found.dtype) == str(expected.dtype)
+        assert weft.allclose(found.float(), _from_torch(expected.detach().float()), rtol=0.02)

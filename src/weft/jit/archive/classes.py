@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from weft.jit.archive.code import ArchiveCode, dotted
 from weft.jit.archive.debug import ArchivedCode
+from weft.jit.archive.managers import MANAGERS
 from weft.jit.archive.names import BUILTINS, Archive, globals_of, is_known
 from weft.jit.archive.unknown import (
     CLASSES_OF_TORCH,
@@ -83,6 +84,8 @@ class Definitions:
 
     def find(self, name: str) -> Any:
         """The class or function of a qualified name; None if there is none."""
+        if name in MANAGERS:
+            return MANAGERS[name]
         if name not in self._made:
             code = self._code.find(name)
             self._made[name] = None if code is None else self._make(name, code)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 
 from weft.jit.archive.debug import ArchivedCode, Origins
+from weft.jit.archive.managers import MANAGERS
 from weft.jit.cache.files import sha256
 from weft.jit.frontend.source.code import Code
 from weft.serialization.errors import LoadError, shown
@@ -107,25 +108,14 @@ class ArchiveCode:
                     f"load: expected definitions in {shown(path)}, got {ast.unparse(node)[:40]!r}"
                 )
             found[node.name] = whole.part(node)
-        if path.endswith(_PROFILER) and "record_function" in found:
-            found["record_function"] = ArchivedCode(_RECORD_FUNCTION, path, 1)
+        for name in MANAGERS:
+            module, _, short = name.rpartition(".")
+            if self._paths.get(module) == path:
+                found.pop(short, None)
         return found
 
 
 _VERSION = "op_version_set"  # the first line of old files
-# A name for what runs inside, which PyTorch's profiler shows: what it calls for that is not here.
-_PROFILER = "__torch__/torch/autograd/profiler.py"
-_RECORD_FUNCTION = """
-class record_function:
-  name : str
-  def __init__(self: {0}, name: str, args: Optional[str]=None) -> NoneType:
-    self.name = name
-    return None
-  def __enter__(self: {0}) -> {0}:
-    return self
-  def __exit__(self: {0}, type: Any, value: Any, trace: Any) -> NoneType:
-    return None
-""".format("__torch__.torch.autograd.profiler.record_function")
 
 
 # Methods that code may call by name. Others lead from objects of Python to everything there is.
