@@ -368,7 +368,8 @@ def _former(text: str, version: int) -> io.BytesIO:
     returns = "List[int]" if "torch.size" in text else "Tensor"
     code = forward(text, returns)["__torch__"].replace("self,", "self: __torch__.M,")
     code = code.replace("M(Module):", "M(Module):\n  __parameters__ = []\n  __buffers__ = []")
-    return archive({"__torch__": code}, ROOT, version=str(version).encode())
+    record = "version" if version < 6 else ".data/version"  # where PyTorch writes it
+    return archive({"__torch__": code}, ROOT, **{"version": None, record: str(version).encode()})
 
 
 @pytest.mark.parametrize("text", FORMER)

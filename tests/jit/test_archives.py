@@ -414,11 +414,12 @@ def test_annotations_that_are_no_types(place, annotation):
         loaded(weft.ones(1))
 
 
+@pytest.mark.parametrize("record", ["version", ".data/version"])
 @pytest.mark.parametrize("version", [b"0", b"11", b"x", b"-1", b""])
-def test_versions_that_are_refused(version):
+def test_versions_that_are_refused(version, record):
     code = {"__torch__": "class M(Module):\n  training : bool\n"}
     with pytest.raises(LoadError, match="expected an archive of version 1 to 10"):
-        jit.load(archive(code, ROOT, version=version))
+        jit.load(archive(code, ROOT, **{record: version}))
 
 
 def test_no_archive(tmp_path):

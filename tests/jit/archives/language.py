@@ -99,6 +99,15 @@ class Profiled(nn.Module):
         return y, image.is_contiguous(memory_format=torch.channels_last)
 
 
+@case("operators of the newest versions of archives beside those of old ones", [X])
+class Versions(nn.Module):
+    """One of a version from 6 on, whose number stands in another record."""
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        n = torch.arange(5)
+        return nn.functional.gelu(x), torch.linspace(0, 1, 5), torch.full([2], 7), n / 2
+
+
 @case("exceptions that are not raised", [X, 2])
 class Raises(nn.Module):
     def forward(self, x: Tensor, n: int) -> Tensor:

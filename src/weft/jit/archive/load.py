@@ -120,7 +120,9 @@ def _refuse_others(source: Source) -> None:
 
 
 def _version(archive: ZipReader) -> int:
-    text = archive.read("version", 64) if "version" in archive else b"1"
+    # From version 6 on PyTorch writes it to the first of these.
+    records = [name for name in (".data/version", "version") if name in archive]
+    text = archive.read(records[0], 64) if records else b"1"
     if not text.strip().isdigit() or not 1 <= int(text) <= _NEWEST:
         raise LoadError(f"load: expected an archive of version 1 to {_NEWEST}, got {text[:20]!r}")
     return int(text)
