@@ -108,6 +108,15 @@ class Versions(nn.Module):
         return nn.functional.gelu(x), torch.linspace(0, 1, 5), torch.full([2], 7), n / 2
 
 
+@case("pseudo-inverses, products of several matrices", [X])
+class Matrices(nn.Module):
+    def forward(self, x: Tensor) -> list[Tensor]:
+        square = x.mT @ x + torch.eye(x.size(1))
+        inverses = [torch.linalg.pinv(x), torch.linalg.pinv(x, rtol=0.01), torch.pinverse(x, 0.01)]
+        several = torch.linalg.multi_dot([x, square, x.mT])
+        return inverses + [torch.linalg.pinv(square, hermitian=True), several]
+
+
 @case("exceptions that are not raised", [X, 2])
 class Raises(nn.Module):
     def forward(self, x: Tensor, n: int) -> Tensor:

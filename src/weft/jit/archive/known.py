@@ -55,7 +55,7 @@ def arguments(node: Node, function: Function, texts: Sequence[str]) -> str:
     return ", ".join([*by_place[: len(by_place) - left_out], *by_name])
 
 
-BY_KEYWORD = frozenset(("scale", "enable_gqa"))  # in PyTorch
+BY_KEYWORD = frozenset(("scale", "enable_gqa", "hermitian"))  # in PyTorch
 
 
 def _is_same(value: Value, default: Any) -> bool:

@@ -38,7 +38,7 @@ _WRITTEN: tuple[tuple[str, Any, str], ...] = (
     (
         "linalg_",
         weft.linalg,
-        "cond diagonal lu_solve matrix_exp matrix_norm norm tensorinv vander vecdot",
+        "cond diagonal lu_solve matrix_exp matrix_norm multi_dot norm pinv tensorinv vander vecdot",
     ),
     (
         "special_",
@@ -91,7 +91,7 @@ _READ: tuple[tuple[str, Any, str], ...] = (
     (
         "linalg_",
         weft.linalg,
-        "lstsq matmul matrix_power matrix_rank multi_dot pinv tensorsolve",
+        "lstsq matmul matrix_power matrix_rank tensorsolve",
     ),
     (
         "special_",
