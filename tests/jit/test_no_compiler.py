@@ -54,6 +54,15 @@ def test_images_on_disk_need_no_compiler(tmp_path) -> None:
     assert images >= 1
 
 
+def test_files_without_machine_code_are_warned_of(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(compiler, "available", lambda: False)
+    chain = weft.jit.CompilationUnit(CHAIN).chain
+    example = (weft.ones(100), weft.ones(100))
+    with pytest.warns(UserWarning, match="expected llvmlite for machine code"):
+        weft.jit.aot_compile(chain, tmp_path / "chain.weft", examples=[example])
+    weft.jit.aot_compile(chain, tmp_path / "chain.weft")  # which asks for none
+
+
 def test_a_thousand_shapes_compile_nothing_and_keep_nothing() -> None:
     programs = weft.jit.stats()["programs"]
     chain = weft.jit.CompilationUnit(CHAIN).chain

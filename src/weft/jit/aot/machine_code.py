@@ -8,6 +8,7 @@ read by csrc/runtime/machine_code.cpp.
 from __future__ import annotations
 
 import struct
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -67,7 +68,13 @@ def _run(module: Any, arguments: tuple[Any, ...]) -> None:
 
 
 def machine_code(requests: Sequence[Request], targets: Sequence[str]) -> dict[str, bytes]:
-    """The records of the images; none for groups that cannot be compiled."""
+    """The records of the images; none for groups that cannot be compiled. Warns where none can."""
+    if requests and targets and not compiler.available():
+        warnings.warn(
+            "aot_compile: expected llvmlite for machine code (pip install weft[compile]), got "
+            "none: the file runs on weft's own kernels",
+            stacklevel=3,
+        )
     parts: dict[str, dict[bytes, None]] = {}
     for target in targets:
         record, level, number = _TARGETS[target]
