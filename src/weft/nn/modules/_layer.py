@@ -23,6 +23,12 @@ else:
         return lambda cls: cls
 
 
+def _tell(cls: type, sentence: str) -> None:
+    """Puts a paragraph behind the first line of a docstring."""
+    first, _, rest = (cls.__doc__ or "").partition("\n")
+    cls.__doc__ = f"{first}\n\n    {sentence}\n{rest}"
+
+
 def _annotations(cls: type) -> dict[str, str]:
     return cls.__annotations__ if "__annotations__" in cls.__dict__ else {}
 
@@ -74,9 +80,7 @@ class _Layer(Module):
                 delattr(cls, name)
         if of:
             cls._function = staticmethod(getattr(F, of))
-            first, _, rest = (cls.__doc__ or "").partition("\n")
-            told = f"Shapes, dtypes and errors are those of weft.nn.functional.{of}."
-            cls.__doc__ = f"{first}\n\n    {told}\n{rest}"
+            _tell(cls, f"Shapes, dtypes and errors are those of weft.nn.functional.{of}.")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
