@@ -1,4 +1,9 @@
-"""One value for the elements along dimensions that a mask keeps."""
+"""Reductions, cumulations and normalizations of the elements that a mask keeps: `torch.masked`.
+
+`mask` is True where an element counts, and broadcasts to `input`; without one all elements count.
+What is masked out takes no part in the gradient either. Where a mask keeps nothing, a reduction
+gives its identity (0, 1, an infinity), a mean nan.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,55 @@ from typing import Any
 
 from weft import _C, linalg
 from weft._C import Tensor
-from weft.masked._filling import INFINITY, dims_of, filled, is_inexact, kept
+from weft._runtime.exports import list_own as _list_own
+from weft._tensor.limits import iinfo as _iinfo
+
+_INFINITY = float("inf")
+
+
+def _filled(
+    name: str, input: Tensor, mask: Tensor | None, fill: float, dtype: Any = None
+) -> Tensor:
+    """`input` in `dtype`, with `fill` where the mask is False.
+
+    An infinity becomes the limit of a dtype of integers. NotImplementedError for an infinity among
+    bools.
+    """
+    values = input if dtype is None else input.to(dtype)
+    if mask is None:
+        return values
+    if fill in (_INFINITY, -_INFINITY) and not _is_inexact(values):
+        fill = _limit(name, values.dtype, fill > 0)
+    return _C.where(_kept(name, input, mask), values, _C.full((), fill, dtype=values.dtype))
+
+
+def _kept(name: str, input: Tensor, mask: Tensor) -> Tensor:
+    """The mask as bools in the shape of `input`. TypeError and IndexError for what is none."""
+    if not isinstance(mask, Tensor):
+        raise TypeError(f"{name}: expected mask as a tensor, got {type(mask).__name__}")
+    if mask.dim() > input.dim():
+        raise IndexError(f"{name}: expected a mask of {input.dim()} dims at most, got {mask.dim()}")
+    return mask.to(_C.bool).expand(input.shape)
+
+
+def _is_inexact(values: Tensor) -> bool:
+    """Whether a tensor is floating or complex."""
+    return values.is_floating_point() or values.is_complex()
+
+
+def _dims_of(dim: Any) -> list[int]:
+    """Dimensions as a list; none of them means all."""
+    if dim is None:
+        return []
+    return [dim] if isinstance(dim, int) else list(dim)
+
+
+def _limit(name: str, dtype: Any, most: bool) -> int:
+    if dtype == _C.bool:
+        raise NotImplementedError(f"{name}: expected no mask for bools, got one")
+    limits = _iinfo(dtype)
+    return limits.max if most else limits.min
+
 
 _sum, _ones = _C.sum, _C.ones
 
@@ -25,7 +78,7 @@ def sum(
     >>> weft.masked.sum(weft.tensor([[1, 2], [3, 4]]), 1, mask=weft.tensor([True, False]))
     tensor([1, 3])
     """
-    return _sum(filled("sum", input, mask, 0, dtype), dims_of(dim), keepdim, dtype=dtype)
+    return _sum(_filled("sum", input, mask, 0, dtype), _dims_of(dim), keepdim, dtype=dtype)
 
 
 def prod(
@@ -41,8 +94,8 @@ def prod(
     >>> weft.masked.prod(weft.tensor([[1, 2], [3, 4]]), 0, mask=weft.tensor([True, False]))
     tensor([3, 1])
     """
-    values = filled("prod", input, mask, 1, dtype)
-    if dtype is None and not is_inexact(values):
+    values = _filled("prod", input, mask, 1, dtype)
+    if dtype is None and not _is_inexact(values):
         values = values.to(_C.int64)
     for each in _from_last(values, dim):
         values = _C.prod(values, each, keepdim, dtype=dtype)
@@ -51,7 +104,7 @@ def prod(
 
 def _from_last(values: Tensor, dim: Any) -> list[int]:
     """The dimensions that are reduced; those before one that goes keep their places."""
-    dims = [each % max(values.dim(), 1) for each in dims_of(dim)] or list(range(values.dim()))
+    dims = [each % max(values.dim(), 1) for each in _dims_of(dim)] or list(range(values.dim()))
     return sorted(dims, reverse=True)
 
 
@@ -69,7 +122,7 @@ def amax(
     >>> weft.masked.amax(weft.tensor([1.0, 9.0, 3.0]), mask=weft.tensor([True, False, True]))
     tensor(3.)
     """
-    return _C.amax(filled("amax", input, mask, -INFINITY, dtype), dims_of(dim), keepdim)
+    return _C.amax(_filled("amax", input, mask, -_INFINITY, dtype), _dims_of(dim), keepdim)
 
 
 def amin(
@@ -86,7 +139,7 @@ def amin(
     >>> weft.masked.amin(weft.tensor([4.0, 1.0, 3.0]), mask=weft.tensor([True, False, True]))
     tensor(3.)
     """
-    return _C.amin(filled("amin", input, mask, INFINITY, dtype), dims_of(dim), keepdim)
+    return _C.amin(_filled("amin", input, mask, _INFINITY, dtype), _dims_of(dim), keepdim)
 
 
 def argmax(
@@ -103,7 +156,7 @@ def argmax(
     >>> weft.masked.argmax(weft.tensor([1, 9, 3]), mask=weft.tensor([True, False, True]))
     tensor(2)
     """
-    values = filled("argmax", input, mask, -INFINITY, dtype)
+    values = _filled("argmax", input, mask, -_INFINITY, dtype)
     return _C.argmax(values, dim, keepdim).to(values.dtype)
 
 
@@ -121,7 +174,7 @@ def argmin(
     >>> weft.masked.argmin(weft.tensor([4, 1, 3]), mask=weft.tensor([True, False, True]))
     tensor(2)
     """
-    values = filled("argmin", input, mask, INFINITY, dtype)
+    values = _filled("argmin", input, mask, _INFINITY, dtype)
     return _C.argmin(values, dim, keepdim).to(values.dtype)
 
 
@@ -140,18 +193,18 @@ def mean(
     >>> weft.masked.mean(weft.tensor([1.0, 9.0, 3.0]), mask=weft.tensor([True, False, True]))
     tensor(2.)
     """
-    if dtype is None and not is_inexact(input):
+    if dtype is None and not _is_inexact(input):
         raise ValueError(f"mean: expected a floating or complex dtype, got {input.dtype}")
     if mask is None:
-        return _C.mean(input, dims_of(dim), keepdim, dtype=dtype)
+        return _C.mean(input, _dims_of(dim), keepdim, dtype=dtype)
     return sum(input, dim, keepdim=keepdim, dtype=dtype, mask=mask) / _count(
         "mean", input, dim, keepdim, mask
     )
 
 
 def _count(name: str, input: Tensor, dim: Any, keepdim: bool, mask: Tensor | None) -> Tensor:
-    counted = _ones(input.shape, dtype=_C.bool) if mask is None else kept(name, input, mask)
-    return _sum(counted, dims_of(dim), keepdim)
+    counted = _ones(input.shape, dtype=_C.bool) if mask is None else _kept(name, input, mask)
+    return _sum(counted, _dims_of(dim), keepdim)
 
 
 def median(
@@ -173,13 +226,13 @@ def median(
     if mask is None:
         return _C.median(values, dim, keepdim)[0]
     if values.is_floating_point():
-        return _C.nanmedian(filled("median", values, mask, math.nan), dim, keepdim)[0]
-    if not kept("median", values, mask).any(dim).all():
+        return _C.nanmedian(_filled("median", values, mask, math.nan), dim, keepdim)[0]
+    if not _kept("median", values, mask).any(dim).all():
         raise ValueError(
             f"median: expected a mask that keeps something of each row of {values.dtype}, got one "
             "that keeps nothing of some"
         )
-    wide = filled("median", values, mask, math.nan, _C.float64)
+    wide = _filled("median", values, mask, math.nan, _C.float64)
     return _C.nanmedian(wide, dim, keepdim)[0].to(values.dtype)
 
 
@@ -200,8 +253,8 @@ def norm(
     tensor(5.)
     """
     order = 2.0 if ord is None else ord
-    values = filled("norm", input, mask, INFINITY if order < 0 else 0, dtype)
-    return linalg.vector_norm(values, order, dims_of(dim) or None, keepdim)
+    values = _filled("norm", input, mask, _INFINITY if order < 0 else 0, dtype)
+    return linalg.vector_norm(values, order, _dims_of(dim) or None, keepdim)
 
 
 def logsumexp(
@@ -217,8 +270,8 @@ def logsumexp(
     >>> weft.masked.logsumexp(weft.zeros(3), mask=weft.tensor([True, False, True]))
     tensor(0.6931)
     """
-    values = filled("logsumexp", input, mask, -INFINITY, dtype)
-    dims = dims_of(dim) or list(range(values.dim()))
+    values = _filled("logsumexp", input, mask, -_INFINITY, dtype)
+    dims = _dims_of(dim) or list(range(values.dim()))
     return _C.logsumexp(values, dims, keepdim).to(values.dtype)
 
 
@@ -236,7 +289,7 @@ def logaddexp(
     tensor([0.6931, 0.0000])
     """
     pairs = ((input, input_mask), (other, other_mask))
-    return _C.logaddexp(*(filled("logaddexp", x, mask, -INFINITY, dtype) for x, mask in pairs))
+    return _C.logaddexp(*(_filled("logaddexp", x, mask, -_INFINITY, dtype) for x, mask in pairs))
 
 
 def var(
@@ -292,11 +345,85 @@ def _variance(
     if correction is None:
         correction = 0 if unbiased is False else 1
     values = input if dtype is None else input.to(dtype)
-    if not is_inexact(values) and values.dtype != _C.bool:
+    if not _is_inexact(values) and values.dtype != _C.bool:
         values = values.to(_C.get_default_dtype())
-    values = filled(name, values, mask, 0)
+    values = _filled(name, values, mask, 0)
     count = _count(name, input, dim, True, mask)
     away = values - sum(values, dim, keepdim=True) / count
     squares = sum(away * away.conj(), dim, keepdim=keepdim, mask=mask)
     count = _count(name, input, dim, keepdim, mask)
     return squares / (count - correction).clamp(min=0).to(squares.dtype)
+
+
+def cumsum(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+    """Sums of the elements up to each one along `dim`, in the dtype of input or the given one.
+
+    >>> weft.masked.cumsum(weft.tensor([1, 2, 3]), 0, mask=weft.tensor([True, False, True]))
+    tensor([1, 1, 4])
+    """
+    values = _filled("cumsum", input, mask, 0, dtype)
+    return _C.cumsum(values, dim, dtype=values.dtype)
+
+
+def cumprod(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+    """Products of the elements up to each one along `dim`, in the dtype of input or the given one.
+
+    >>> weft.masked.cumprod(weft.tensor([2, 3, 4]), 0, mask=weft.tensor([True, False, True]))
+    tensor([2, 2, 8])
+    """
+    values = _filled("cumprod", input, mask, 1, dtype)
+    return _C.cumprod(values, dim, dtype=values.dtype)
+
+
+def softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+    """softmax along `dim` of what the mask keeps, 0 elsewhere; nan where it keeps nothing.
+
+    >>> weft.masked.softmax(weft.zeros(3), 0, mask=weft.tensor([True, False, True]))
+    tensor([0.5000, 0.0000, 0.5000])
+    """
+    return _filled("softmax", input, mask, -_INFINITY, dtype).softmax(dim)
+
+
+def log_softmax(
+    input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None
+) -> Tensor:
+    """The logarithm of softmax along `dim` of what the mask keeps, -inf elsewhere.
+
+    >>> weft.masked.log_softmax(weft.zeros(3), 0, mask=weft.tensor([True, False, True]))
+    tensor([-0.6931,    -inf, -0.6931])
+    """
+    return _filled("log_softmax", input, mask, -_INFINITY, dtype).log_softmax(dim)
+
+
+def softmin(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+    """softmax of the negated elements along `dim` that the mask keeps, 0 elsewhere.
+
+    >>> weft.masked.softmin(weft.zeros(3), 0, mask=weft.tensor([True, False, True]))
+    tensor([0.5000, 0.0000, 0.5000])
+    """
+    return (-_filled("softmin", input, mask, _INFINITY, dtype)).softmax(dim)
+
+
+def normalize(
+    input: Tensor,
+    ord: float,
+    dim: int,
+    *,
+    eps: float = 1e-12,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """What the mask keeps divided by its norm of order `ord` along `dim`, or by eps where that is
+    larger; 0 elsewhere. Floating and complex dtypes.
+
+    >>> mask = weft.tensor([True, False, True])
+    >>> weft.masked.normalize(weft.tensor([3.0, 9.0, 4.0]), 2, 0, mask=mask)
+    tensor([0.6000, 0.0000, 0.8000])
+    """
+    length = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask)
+    return _filled("normalize", input, mask, 0, dtype) / _C.maximum(
+        length, length.new_full((), eps)
+    )
+
+
+_list_own(vars())
