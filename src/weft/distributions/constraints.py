@@ -116,21 +116,20 @@ class integer_interval(interval):
         return (value % 1 == 0) & super().check(value)
 
 
-class greater_than(Constraint):
-    """Numbers above a bound."""
-
+class _Above(Constraint):
     def __init__(self, lower_bound: Any) -> None:
         self.lower_bound = lower_bound
+
+
+class greater_than(_Above):
+    """Numbers above a bound."""
 
     def check(self, value: Tensor) -> Tensor:
         return self.lower_bound < value
 
 
-class greater_than_eq(Constraint):
+class greater_than_eq(_Above):
     """Numbers above a bound, or equal to it."""
-
-    def __init__(self, lower_bound: Any) -> None:
-        self.lower_bound = lower_bound
 
     def check(self, value: Tensor) -> Tensor:
         return self.lower_bound <= value
@@ -146,11 +145,8 @@ class less_than(Constraint):
         return value < self.upper_bound
 
 
-class _IntegerGreaterThan(Constraint):
+class _IntegerGreaterThan(_Above):
     is_discrete = True
-
-    def __init__(self, lower_bound: Any) -> None:
-        self.lower_bound = lower_bound
 
     def check(self, value: Tensor) -> Tensor:
         return (value % 1 == 0) & (value >= self.lower_bound)
