@@ -322,15 +322,9 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
 
 
 def _orthonormal(matrix: Tensor) -> Tensor:
-    """Q of the QR decomposition whose R has a positive diagonal (Gram-Schmidt, done twice)."""
-    q = matrix.double().clone()
-    for j in range(q.size(1)):
-        column = q[:, j].clone()
-        before = q[:, :j]
-        for _ in range(2 if j else 0):
-            column = column - before @ (before.t() @ column)
-        q[:, j] = column / (column * column).sum().sqrt()
-    return q
+    """Q of the QR decomposition whose R has a positive diagonal."""
+    q, r = _C._aten.linalg_qr(matrix.double())
+    return q * r.diagonal().sign()
 
 
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
