@@ -33,23 +33,26 @@ def list_exports(names: dict[str, Any], also: str = "") -> None:
 def list_own(names: dict[str, Any], also: str = "") -> None:
     """Sets `__all__` of a module, or of a package with its modules: the public names of what it
     defines, and those in `also`."""
-    own = (
-        name
-        for name, value in names.items()
-        if name[0] != "_" and not isinstance(value, ModuleType) and _is_own(names, value)
-    )
-    names["__all__"] = sorted({*own, *also.split()})
+    names["__all__"] = sorted([*_own(names), *also.split()])
 
 
 def take_own(names: dict[str, Any], also: str = "") -> None:
     """As list_own, of a package that took all of its modules by `*`: what these import goes."""
-    for name, value in [*names.items()]:
-        if name[0] != "_" and name not in also.split() and not _is_own(names, value):
+    own, inside = _own(names), f"{names['__name__']}."
+    kept = {*own, *also.split()}
+    for name in [name for name in names if name[0] != "_" and name not in kept]:
+        if not getattr(names[name], "__name__", "").startswith(inside):  # no module of its own
             del names[name]
-    list_own(names, also)
+    names["__all__"] = sorted(kept)
 
 
-def _is_own(names: dict[str, Any], value: Any) -> bool:
-    place = getattr(value, "__name__" if isinstance(value, ModuleType) else "__module__", None)
-    inside = place == names["__name__"] or (place or "").startswith(names["__name__"] + ".")
-    return inside and not isinstance(value, TypeVar)
+def _own(names: dict[str, Any]) -> list[str]:
+    home = names["__name__"]
+    inside = f"{home}."
+    own = []
+    for name, value in names.items():
+        if name[0] != "_":
+            place = getattr(value, "__module__", None) or ""
+            if (place == home or place.startswith(inside)) and not isinstance(value, TypeVar):
+                own.append(name)
+    return own

@@ -73,7 +73,8 @@ class _Layer(Module):
         if names and "__init__" not in cls.__dict__:
             cls._by_name = names[0] == "_"
             names = names[cls._by_name :]
-            cls.__init__ = _Layer.__init__  # type: ignore[method-assign]  # not that of a base
+            if cls.__init__ is not _Layer.__init__:  # that of a base
+                cls.__init__ = _Layer.__init__  # type: ignore[method-assign]
             cls._arguments = {name: cls.__dict__.get(name, REQUIRED) for name in names}
             cls._kept = tuple(name for name in names if name not in _RETIRED)
             for name in cls.__dict__.keys() & names:
