@@ -124,7 +124,8 @@ PURPOSES = (
         "csrc/bindings/torch_function.* csrc/bindings/hooked.h csrc/bindings/arguments.h "
         "src/weft/_runtime/torch_function.py src/weft/overrides.py",
     ),
-    Purpose("graphs of modules: fx", 2_500, 2_825, "src/weft/fx/*"),
+    Purpose("passes over graphs of modules", 480, 480, "src/weft/fx/passes/*"),
+    Purpose("graphs of modules: fx", 2_500, 2_760, "src/weft/fx/*"),
     Purpose("tensors in Python, arguments, interop", 5_300, 7_255, "csrc/bindings/*"),
     Purpose(
         "weft under the name torch",

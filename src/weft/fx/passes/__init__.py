@@ -1,5 +1,5 @@
 """Passes over graphs."""
 
-from weft.fx.passes import shape_prop
+from weft.fx.passes import infra, shape_prop, split_module
 
-__all__ = ["shape_prop"]
+__all__ = ["infra", "shape_prop", "split_module"]
