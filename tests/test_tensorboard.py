@@ -1,5 +1,6 @@
 """weft.utils.tensorboard: what is written is what TensorBoard's own reader finds."""
 
+import importlib
 import io
 import math
 import struct
@@ -123,6 +124,83 @@ def test_sound_and_text(tmp_path):
         assert np.frombuffer(file.readframes(3), "<i2").tolist() == [0, 32767, -32767]
     (event,) = found.Tensors("note/text_summary")
     assert event.tensor_proto.string_val[0].decode() == "**bold** é"
+
+
+def chunks_of(png):
+    """The kinds and contents of a PNG file's chunks, whose check sums are right."""
+    place, made = 8, []
+    while place < len(png):
+        (size,) = struct.unpack(">I", png[place : place + 4])
+        kind, data = png[place + 4 : place + 8], png[place + 8 : place + 8 + size]
+        assert struct.unpack(">I", png[place + 8 + size :][:4]) == (zlib.crc32(kind + data),)
+        made.append((kind, data))
+        place += size + 12
+    return made
+
+
+def test_videos(tmp_path):
+    frames = weft.arange(3 * 2 * 3 * 2 * 4, dtype=weft.uint8).reshape(3, 2, 3, 2, 4)
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_video("clips", frames, 1, fps=8)
+        with pytest.raises(ValueError, match="add_video: expected"):
+            writer.add_video("wrong", frames[0])
+    (event,) = read(tmp_path).Images("clips")
+    assert (event.height, event.width) == (2, 16)  # a place is left
+    chunks = chunks_of(event.encoded_image_string)
+    assert [kind for kind, _ in chunks] == [
+        b"IHDR",
+        b"acTL",
+        b"fcTL",
+        b"IDAT",
+        b"fcTL",
+        b"fdAT",
+        b"IEND",
+    ]
+    first, second = zlib.decompress(chunks[3][1]), zlib.decompress(chunks[5][1][4:])
+    for i, data in enumerate((first, second)):
+        shown = np.frombuffer(data, np.uint8).reshape(2, -1)[:, 1:].reshape(2, 16, 3)
+        assert (shown[:, 8:12] == frames[2, i].permute(1, 2, 0).numpy()).all()
+        assert (shown[:, 12:] == 0).all()
+    assert struct.unpack(">HH", chunks[2][1][20:24]) == (125, 1000)
+
+
+def written(library, folder):
+    """The values of every kind of chart."""
+    made = importlib.import_module(f"{library.__name__}.utils.tensorboard").SummaryWriter(folder)
+    labels, scores = library.tensor([1, 0, 1, 1]), library.tensor([0.9, 0.8, 0.3, 1.0])
+    points = library.arange(12.0).reshape(1, 4, 3)
+    faces = library.tensor([[[0, 1, 2]]])
+    with made as writer:
+        writer.add_pr_curve("curve", labels, scores, 1, num_thresholds=11)
+        writer.add_pr_curve("weighed", labels, scores, 1, 200, weights=np.array([1, 2, 3, 4]))
+        writer.add_pr_curve_raw("raw", *np.arange(12.0).reshape(6, 2), num_thresholds=2)
+        writer.add_mesh("mesh", points, points, faces, {"camera": {"fov": 75}}, 2)
+        writer.add_custom_scalars(
+            {"a": {"b": ["Margin", ["x", "y", "z"]], "c": ["Multiline", ["x"]]}}
+        )
+    found = read(folder)
+    tags = found.Tags()["tensors"]
+    assert len(tags) == 7
+    return {
+        tag: (found.Tensors(tag)[0].tensor_proto, found.SummaryMetadata(tag).plugin_data)
+        for tag in tags
+    }
+
+
+def test_charts_are_pytorchs(tmp_path):
+    torch = pytest.importorskip("torch", reason="PyTorch is the reference of this test")
+    ours, theirs = written(weft, tmp_path / "ours"), written(torch, tmp_path / "theirs")
+    assert ours == theirs
+
+
+def test_charts_refuse(tmp_path):
+    with SummaryWriter(tmp_path) as writer:
+        with pytest.raises(ValueError, match="add_pr_curve: expected a label for each of 3"):
+            writer.add_pr_curve("a", weft.ones(2), weft.ones(3))
+        with pytest.raises(ValueError, match="add_mesh: expected the shape"):
+            writer.add_mesh("a", weft.ones(4, 3))
+        with pytest.raises(AssertionError, match="expected the tags of a value and two bounds"):
+            writer.add_custom_scalars_marginchart(["a", "b"])
 
 
 def test_graphs(tmp_path):

@@ -58,9 +58,8 @@ def _write_sprite(path: str, images: Any, count: int) -> None:
         side * images.shape[2], side * images.shape[3], images.shape[1]
     )
     square = np.repeat(square, 3, -1) if square.shape[-1] == 1 else square
-    scale = 255.0 if square.dtype.kind == "f" else 1
     with open(path, "wb") as file:
-        file.write(summaries.png((square * scale).clip(0, 255).astype(np.uint8)))
+        file.write(summaries.png(summaries.bytes_of(square)))
 
 
 def _add(path: str, info: EmbeddingInfo) -> None:

@@ -6,6 +6,7 @@ import io
 import struct
 import wave
 import zlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -90,9 +91,7 @@ def histogram_of_counts(tag: str, **fields: Any) -> Summary:
 
 def image(tag: str, value: Any, dataformats: str) -> Summary:
     """One image, or a grid of several: floating values from 0 to 1, or bytes."""
-    held = _pixels(array(value), dataformats.upper())
-    scale = 255.0 if held.dtype.kind == "f" else 1
-    pixels = (held * scale).clip(0, 255).astype(np.uint8)
+    pixels = bytes_of(_pixels(array(value), dataformats.upper()))
     height, width, channels = pixels.shape
     proto = Summary.Image(
         height=height, width=width, colorspace=channels, encoded_image_string=png(pixels)
@@ -118,17 +117,29 @@ def _pixels(held: Any, layout: str) -> Any:
     return grid.transpose(0, 2, 1, 3, 4).reshape(rows * height, columns * width, channels)
 
 
+def bytes_of(held: Any) -> Any:
+    """Floating values from 0 to 1 as bytes from 0 to 255; others are bytes."""
+    scale = 255.0 if held.dtype.kind == "f" else 1
+    return (held * scale).clip(0, 255).astype(np.uint8)
+
+
 def png(pixels: Any) -> bytes:
     """Bytes [height, width, 3 or 4] as a PNG file."""
+    return png_file(pixels, [(b"IDAT", zlib.compress(scanlines(pixels)))])
+
+
+def scanlines(pixels: Any) -> bytes:
+    """The rows of an image as PNG has them, without filters."""
+    rows = pixels.reshape(len(pixels), -1)
+    return np.concatenate([np.zeros((len(rows), 1), np.uint8), rows], 1).tobytes()
+
+
+def png_file(pixels: Any, chunks: Sequence[tuple[bytes, bytes]]) -> bytes:
+    """A PNG file of images like this one, from what stands between its header and its end."""
     height, width, channels = pixels.shape
     header = struct.pack(">IIBBBBB", width, height, 8, {3: 2, 4: 6}[channels], 0, 0, 0)
-    lines = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, -1)], 1)
-    chunks = (
-        (b"IHDR", header),
-        (b"IDAT", zlib.compress(lines.tobytes())),
-        (b"IEND", b""),
-    )
-    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(*each) for each in chunks)
+    parts = ((b"IHDR", header), *chunks, (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(*each) for each in parts)
 
 
 def _chunk(kind: bytes, data: bytes) -> bytes:

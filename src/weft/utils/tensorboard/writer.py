@@ -13,7 +13,7 @@ from tensorboard.compat.proto import event_pb2
 from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
-from weft.utils.tensorboard import embeddings, graphs, hyperparameters, summaries
+from weft.utils.tensorboard import charts, embeddings, graphs, hyperparameters, summaries, video
 
 
 class FileWriter:
@@ -209,6 +209,17 @@ class SummaryWriter:
         pixels = summaries.pixels_of(figure, close)
         self._add(summaries.image(tag, pixels, "NHWC"), global_step, walltime)
 
+    def add_video(
+        self,
+        tag: str,
+        vid_tensor: Any,
+        global_step: Any = None,
+        fps: float = 4,
+        walltime: float | None = None,
+    ) -> None:
+        """Videos [n, frames, channels, height, width] as one: values as in `add_image`."""
+        self._add(video.video(tag, vid_tensor, fps), global_step, walltime)
+
     def add_audio(
         self,
         tag: str,
@@ -238,6 +249,74 @@ class SummaryWriter:
         self.file_writer.add_graph(graph)
         if verbose:
             print(graph)
+
+    def add_pr_curve(
+        self,
+        tag: str,
+        labels: Any,
+        predictions: Any,
+        global_step: Any = None,
+        num_thresholds: int = 127,
+        weights: Any = None,
+        walltime: float | None = None,
+    ) -> None:
+        """Precision over recall of predictions from 0 to 1, whose labels are 0 and 1."""
+        rows = charts.counts(labels, predictions, num_thresholds, weights)
+        self._add(charts.curve(tag, rows, num_thresholds), global_step, walltime)
+
+    def add_pr_curve_raw(
+        self,
+        tag: str,
+        true_positive_counts: Any,
+        false_positive_counts: Any,
+        true_negative_counts: Any,
+        false_negative_counts: Any,
+        precision: Any,
+        recall: Any,
+        global_step: Any = None,
+        num_thresholds: int = 127,
+        weights: Any = None,
+        walltime: float | None = None,
+    ) -> None:
+        """Precision over recall that the program has counted, a value for each threshold."""
+        positive = (true_positive_counts, false_positive_counts)
+        rows = (*positive, true_negative_counts, false_negative_counts, precision, recall)
+        self._add(charts.curve(tag, rows, num_thresholds), global_step, walltime)
+
+    def add_mesh(
+        self,
+        tag: str,
+        vertices: Any,
+        colors: Any = None,
+        faces: Any = None,
+        config_dict: Mapping[str, Any] | None = None,
+        global_step: Any = None,
+        walltime: float | None = None,
+    ) -> None:
+        """Points [n, count, 3] in space, their colors from 0 to 255, and triangles of them.
+
+        config_dict: settings of the camera, the lights and the material.
+        """
+        self._add(charts.mesh(tag, vertices, colors, faces, config_dict), global_step, walltime)
+
+    def add_custom_scalars(self, layout: Mapping[str, Mapping[str, Sequence[Any]]]) -> None:
+        """Charts that show several tags of `add_scalar`: {category: {title: [kind, tags]}}.
+
+        Kinds: "Multiline", and "Margin" for the tags of a value and its two bounds.
+        """
+        self._add(charts.layout(layout), None, None)
+
+    def add_custom_scalars_multilinechart(
+        self, tags: Sequence[str], category: str = "default", title: str = "untitled"
+    ) -> None:
+        """One chart with a line for each tag."""
+        self.add_custom_scalars({category: {title: ["Multiline", tags]}})
+
+    def add_custom_scalars_marginchart(
+        self, tags: Sequence[str], category: str = "default", title: str = "untitled"
+    ) -> None:
+        """One chart of a value between two bounds: three tags."""
+        self.add_custom_scalars({category: {title: ["Margin", tags]}})
 
     def add_embedding(
         self,
