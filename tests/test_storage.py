@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import io
 import pickle
 import weakref
 from typing import Any
@@ -337,3 +338,50 @@ def test_view_of_another_dtype() -> None:
     ):
         with pytest.raises(RuntimeError, match=r"^view: expected "):
             bad()
+
+
+# ---- in files ----
+
+
+def written(library, zipped):
+    """Storages of every kind in a file of a library."""
+    halves = library.tensor([1.0, -2.0], dtype=library.float16)
+    shared = library.arange(4)
+    values = [halves.storage(), shared.storage(), shared, library.FloatStorage(), 3]
+    if zipped:  # PyTorch cannot read bytes in the old format
+        values.append(library.ones(2).untyped_storage())
+    file = io.BytesIO()
+    library.save(values, file, _use_new_zipfile_serialization=zipped)
+    return file.getvalue()
+
+
+def read(library, data, zipped):
+    halves, longs, tensor, empty, *rest = library.load(io.BytesIO(data))
+    assert [type(s) for s in (halves, longs, empty)] == [library.storage.TypedStorage] * 3
+    assert halves.dtype == library.float16 and halves.tolist() == [1.0, -2.0]
+    longs[0] = 7
+    assert tensor.tolist() == [7, 1, 2, 3] and len(empty) == 0
+    if zipped:
+        assert rest[1].dtype == library.uint8 and rest[1].tolist() == [0, 0, 128, 63] * 2
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_storages_in_files(zipped):
+    read(weft, written(weft, zipped), zipped)
+
+
+@pytest.mark.parity
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+@pytest.mark.parametrize("zipped", [True, False])
+def test_storages_in_files_are_pytorchs(zipped):
+    torch = pytest.importorskip("torch", reason="PyTorch is the reference of this test")
+    read(torch, written(weft, zipped), zipped)
+    read(weft, written(torch, zipped), zipped)
+
+
+def test_a_storage_in_a_file_has_one_dtype():
+    x = weft.ones(3)
+    with pytest.raises(RuntimeError, match="save: expected a storage and the tensors over it"):
+        weft.save([x, x.untyped_storage()], io.BytesIO())
+    with pytest.raises(TypeError, match="save: expected a storage on the CPU, got one on meta"):
+        weft.save(weft.ones(2, device="meta").untyped_storage(), io.BytesIO())

@@ -18,6 +18,7 @@ from weft.serialization.errors import LoadError, shown
 from weft.serialization.safe_globals import allowed, is_allowed_object, own
 from weft.serialization.unpickle import Allowed, Arguments, Callee, Inert, Own
 from weft.sparse._construct import sparse_compressed_tensor, sparse_coo_tensor
+from weft.storage import TypedStorage
 
 _DTYPES = {
     repr(value).removeprefix("torch."): value
@@ -68,16 +69,6 @@ class TensorType(Inert):
 
     def __init__(self, cls: type) -> None:
         self.cls = cls
-
-
-class Storage(Inert):
-    """A storage of the file: a uint8 tensor over all of it, and the dtype it was named with."""
-
-    __slots__ = ("bytes", "dtype")
-
-    def __init__(self, bytes_: Tensor, dtype: Any) -> None:
-        self.bytes = bytes_
-        self.dtype = dtype
 
 
 def find_global(module: str, name: str) -> Any:
@@ -137,16 +128,16 @@ def _torch_name(name: str) -> Any:
 
 def _tensor(storage: Any, offset: Any, size: Any, stride: Any, dtype: Any = None) -> Tensor:
     """A tensor over a storage; the extension checks that it stays inside."""
-    if type(storage) is not Storage:
+    if type(storage) is not TypedStorage:
         raise LoadError(f"load: expected a storage for a tensor, got {type(storage).__name__}")
     dtype = storage.dtype if dtype is None else dtype
     if not isinstance(dtype, _C.dtype):
-        raise LoadError("load: expected the dtype of a tensor, got a storage of bytes")
+        raise LoadError("load: expected the dtype of a tensor, got something else")
     layout = (tuple(size), tuple(stride), offset)
     if len(layout[0]) > 64:
         raise LoadError(f"load: expected at most 64 dimensions, got {len(layout[0])}")
     try:
-        return _C._from_storage(storage.bytes, dtype, *layout)
+        return _C._from_storage(storage.untyped()._handle, dtype, *layout)
     except (RuntimeError, ValueError, TypeError, OverflowError, IndexError) as error:
         raise LoadError(f"load: expected a tensor inside its storage; {error}") from None
 
@@ -225,7 +216,7 @@ def _parameter(data: Any, requires_grad: Any, hooks: Any, state: Any = None) -> 
 def _from_type(function: Any, cls: Any, arguments: Any, state: Any) -> Tensor:
     """A tensor with attributes."""
     kinds = (type(function), type(cls), type(arguments))
-    known = kinds == (Callee, TensorType, Arguments) and not function.checks
+    known = kinds == (Callee, TensorType, tuple) and not function.checks
     tensor = function.call(*arguments) if known else None
     if not isinstance(tensor, Tensor) or type(tensor) is not cls.cls:
         raise LoadError("load: expected a tensor with attributes, got something else")

@@ -10,18 +10,17 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from weft import _C
 from weft._C import Tensor
 from weft.serialization.errors import LoadError, shown
-from weft.serialization.globals import Storage, set_state
+from weft.serialization.globals import set_state
 from weft.serialization.source import Source
 from weft.serialization.storages import MapLocation, Storages, description
 from weft.serialization.unpickle import Callee, Unpickler
+from weft.storage import TypedStorage
 
 _MAGIC = 0x1950A86A20F9469CFC6C
 VERSION = 1001
 START = b"\x80\x02\x8a\n" + _MAGIC.to_bytes(10, "little") + b"."
-_NOTHING = _C.empty(0, dtype=_C.uint8)
 
 
 def load_legacy(source: Source, map_location: MapLocation, find: Callable[[str, str], Any]) -> Any:
@@ -50,9 +49,9 @@ def _survey(
     """Where the pickle of the object begins, and place and size of each storage's bytes."""
     dtypes: dict[str, Any] = {}
 
-    def note(identity: Any) -> Storage:
+    def note(identity: Any) -> TypedStorage:
         dtype, key = description(identity)[:2]
-        return Storage(_NOTHING, dtypes.setdefault(key, dtype))
+        return TypedStorage(dtype=dtypes.setdefault(key, dtype))
 
     reader = Unpickler(
         data, functools.partial(_find_nothing, find), note, lambda target, state: None

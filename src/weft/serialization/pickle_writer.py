@@ -18,6 +18,7 @@ from weft.nn.parameter import Parameter
 from weft.serialization.globals import STORAGE_DTYPES
 from weft.serialization.names import global_name
 from weft.serialization.reduced import reduce
+from weft.storage import TypedStorage, UntypedStorage
 
 _BATCH = 1000  # items between a mark and their APPENDS or SETITEMS
 
@@ -301,6 +302,19 @@ class PickleWriter:
             self._dtypes.append(tensor.dtype if named else None)
         return key
 
+    def _bare(self, storage: TypedStorage | UntypedStorage) -> None:
+        """A storage itself. PyTorch reads it with the dtype that its key has first."""
+        if storage.device.type != "cpu":
+            raise TypeError(f"save: expected a storage on the CPU, got one on {storage.device}")
+        dtype = storage.dtype if isinstance(storage, TypedStorage) else _C.uint8
+        key = self._storage_key(storage._view())
+        if self._dtypes[key] != dtype:
+            raise RuntimeError(
+                "save: expected a storage and the tensors over it with one dtype, got "
+                f"{self._dtypes[key]} and {dtype}"
+            )
+        self._storage(key, dtype if isinstance(storage, TypedStorage) else None)
+
     def _storage(self, key: int, dtype: Any) -> None:
         """The persistent id of a storage, as one of elements or (None) of bytes."""
         size = self.storages[key].numel()
@@ -343,4 +357,6 @@ _WRITERS: dict[type, Callable[[PickleWriter, Any], None]] = {
     _C.Size: PickleWriter._size,
     Tensor: PickleWriter._tensor,
     Parameter: PickleWriter._parameter,
+    TypedStorage: PickleWriter._bare,
+    UntypedStorage: PickleWriter._bare,
 }

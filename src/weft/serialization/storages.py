@@ -9,9 +9,10 @@ from typing import Any
 from weft import _C
 from weft._C import Tensor
 from weft.serialization.errors import LoadError, shown
-from weft.serialization.globals import Storage, StorageType
+from weft.serialization.globals import StorageType
 from weft.serialization.unpickle import Arguments
 from weft.serialization.zip_reader import ZipReader
+from weft.storage import TypedStorage, UntypedStorage
 
 MapLocation = Any  # None, a device or its name, a dict of names, a function (storage, name)
 
@@ -28,8 +29,9 @@ class Storages:
         self._map_location = map_location
         self._loaded: dict[str, Tensor] = {}
 
-    def persistent(self, identity: Any) -> Storage:
-        """The storage of ("storage", type, key, location, number of elements)."""
+    def persistent(self, identity: Any) -> TypedStorage:
+        """The storage of ("storage", type, key, location, number of elements). One of bytes has the
+        dtype uint8, as in PyTorch."""
         dtype, key, location, size = description(identity)
         loaded = self._loaded.get(key)
         if loaded is None:
@@ -44,7 +46,8 @@ class Storages:
             raise LoadError(
                 f"load: expected {size} bytes in storage '{shown(key)}', got {loaded.numel()}"
             )
-        return Storage(loaded, dtype)
+        untyped = UntypedStorage._of(loaded)
+        return TypedStorage(wrap_storage=untyped, dtype=_C.uint8 if dtype is None else dtype)
 
     def _place(self, data: Tensor, location: str) -> Tensor:
         """The storage where map_location wants it."""
