@@ -45,6 +45,7 @@ ALLOWED = {
     "src/weft/return_types.py": "public names",
     "src/weft/serialization/": "what PyTorch's files call things",
     "src/weft/sparse/": "meanings of operators for sparse tensors",
+    "src/weft/utils/_flop_formulas.py": "formulas of operations, by what PyTorch counts them as",
     "src/weft/utils/tensorboard/": "fields of a record",
     "csrc/bindings/grad_mode.cpp": "methods of a mode",
     "csrc/bindings/jit_fused.cpp": "words of groups",

@@ -31,6 +31,7 @@ _MODULE_OF = {
         "checkpoint",
         "data",
         "dlpack",
+        "flop_counter",
         "tensorboard",
     )
 } | dict.fromkeys(("sharing", "show"), "weft.utils.picture")
