@@ -6,6 +6,7 @@
 
 #include "core/thread_pool.h"
 #include "ops/conv_channels.h"
+#include "ops/conv_vector.h"
 #include "ops/levels.h"
 #include "ops/packed_weight.h"
 #include "ops/scratch.h"
@@ -18,15 +19,6 @@ struct ChannelsOf {
   typedef float type __attribute__((vector_size(Lanes * sizeof(float))));
 };
 
-template <class Vector>
-WEFT_INLINE void load(Vector& vector, const float* from) {
-  std::memcpy(&vector, from, sizeof(vector));
-}
-template <class Vector>
-WEFT_INLINE void store(const Vector& vector, float* to) {
-  std::memcpy(to, &vector, sizeof(vector));
-}
-
 // The given channel of each group, in all lanes of the group.
 template <int Group, int Channel, class Vector, int... Lanes>
 WEFT_INLINE void spread(const Vector& from, Vector& to, std::integer_sequence<int, Lanes...>) {
@@ -34,11 +26,11 @@ WEFT_INLINE void spread(const Vector& from, Vector& to, std::integer_sequence<in
 }
 template <int Group, int Channel, class Vector>
 WEFT_INLINE void spread(const Vector& from, Vector& to) {
-  constexpr std::make_integer_sequence<int, sizeof(Vector) / sizeof(float)> kLanes;
+  constexpr std::make_integer_sequence<int, sizeof(Vector) / sizeof(float)> kAll;
   if constexpr (Group == 1) {
     to = from;
   } else {
-    spread<Group, Channel>(from, to, kLanes);
+    spread<Group, Channel>(from, to, kAll);
   }
 }
 
@@ -194,7 +186,7 @@ WEFT_INLINE int64_t weight_line_body(const Geometry& g, const WeightLine& whole,
   return c;
 }
 
-constexpr int kLanes = 16;
+constexpr int kGroupLanes = 16;
 template <int Group>
 using ChannelsEach = std::integral_constant<int, Group>;
 
@@ -202,8 +194,8 @@ using ChannelsEach = std::integral_constant<int, Group>;
   template <int Group>                                                     \
   target void channel_line_##level(ChannelsEach<Group>, const Geometry& g, \
                                    const ChannelLine& line) {              \
-    if (Group > 1 || g.in_channels >= kLanes) {                            \
-      return channel_line_body<kLanes, Group>(g, line);                    \
+    if (Group > 1 || g.in_channels >= kGroupLanes) {                       \
+      return channel_line_body<kGroupLanes, Group>(g, line);               \
     }                                                                      \
     if (g.in_channels >= 4) return channel_line_body<4, 1>(g, line);       \
     channel_line_body<1, 1>(g, line);                                      \
@@ -211,7 +203,7 @@ using ChannelsEach = std::integral_constant<int, Group>;
   template <int Group>                                                     \
   target void weight_line_##level(ChannelsEach<Group>, const Geometry& g,  \
                                   const WeightLine& line) {                \
-    const int64_t c = weight_line_body<kLanes, Group>(g, line, 0);         \
+    const int64_t c = weight_line_body<kGroupLanes, Group>(g, line, 0);    \
     if constexpr (Group == 1) {                                            \
       weight_line_body<1, 1>(g, line, weight_line_body<4, 1>(g, line, c)); \
     }                                                                      \
@@ -321,7 +313,7 @@ struct Phase {
 bool fits_grouped(const Geometry& g) {
   const int64_t each = g.group_in();
   if (g.groups == 1 || each != g.group_out()) return false;
-  return each == 1 || ((each == 2 || each == 4 || each == 8) && g.in_channels % kLanes == 0);
+  return each == 1 || ((each == 2 || each == 4 || each == 8) && g.in_channels % kGroupLanes == 0);
 }
 
 void grouped_forward(const Geometry& g, const float* input, const Tensor& weight,

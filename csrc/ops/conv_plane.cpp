@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "ops/conv_vector.h"
 #include "ops/levels.h"
 
 namespace weft::native::conv {
@@ -14,11 +15,6 @@ struct LanesOf {
 };
 template <class T>
 using Lanes = typename LanesOf<T>::type;
-
-template <class T>
-WEFT_INLINE void load(Lanes<T>& lanes, const T* from) {
-  std::memcpy(&lanes, from, sizeof(lanes));
-}
 
 // 16 positions a step. With KernelH and KernelW known the loops over taps unroll, and the taps stay
 // in registers.

@@ -4,6 +4,7 @@
 
 #include "core/thread_pool.h"
 #include "ops/conv_channels.h"
+#include "ops/conv_vector.h"
 #include "ops/levels.h"
 #include "ops/packed_weight.h"
 #include "ops/scratch.h"
@@ -20,15 +21,6 @@ template <int Bytes>
 struct VectorOf {
   typedef float type __attribute__((vector_size(Bytes)));
 };
-
-template <class Vector>
-WEFT_INLINE void load(Vector& vector, const float* from) {
-  std::memcpy(&vector, from, sizeof(vector));
-}
-template <class Vector>
-WEFT_INLINE void store(const Vector& vector, float* to) {
-  std::memcpy(to, &vector, sizeof(vector));
-}
 
 // Calls fn(i) for vectors that cover [0, count). The last one starts early enough to be whole.
 template <class Vector, class Fn>
