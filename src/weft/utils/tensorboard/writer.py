@@ -13,7 +13,14 @@ from tensorboard.compat.proto import event_pb2
 from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
-from weft.utils.tensorboard import charts, embeddings, graphs, hyperparameters, summaries, video
+from weft.utils.tensorboard import (
+    animation,
+    charts,
+    embeddings,
+    graphs,
+    hyperparameters,
+    summaries,
+)
 
 
 class FileWriter:
@@ -218,7 +225,7 @@ class SummaryWriter:
         walltime: float | None = None,
     ) -> None:
         """Videos [n, frames, channels, height, width] as one: values as in `add_image`."""
-        self._add(video.video(tag, vid_tensor, fps), global_step, walltime)
+        self._add(animation.video(tag, vid_tensor, fps), global_step, walltime)
 
     def add_audio(
         self,
