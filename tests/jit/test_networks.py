@@ -93,3 +93,41 @@ def test_what_runs(name: str, form: str) -> None:
     if (name, form) == ("transformer encoder", "traced"):  # else branches have more
         expected = {**expected, "aten::_attention": 6, "aten::softmax.int": 0}
     assert {kind: counts[kind] for kind in expected} == expected
+
+
+def _as_pytorch_has_it(torch: Any) -> Any:
+    """Convolutions whose batch norm, sum and activation are in place, as in torchvision's models."""
+    nn = torch.nn
+
+    class Block(nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self, activation: Any) -> None:
+            super().__init__()
+            self.conv, self.norm = nn.Conv2d(16, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16)
+            self.activation = activation
+
+        def forward(self, x):  # type: ignore[no-untyped-def]
+            y = self.norm(self.conv(x))
+            y += x
+            return self.activation(y)
+
+    activations = (nn.ReLU, nn.ReLU, nn.ReLU6, nn.ReLU6, nn.ReLU)
+    return nn.Sequential(nn.Conv2d(3, 16, 3), *(Block(kind(inplace=True)) for kind in activations))
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("is_traced", [False, True], ids=["scripted", "traced"])
+def test_passes_see_through_archives_of_pytorch(is_traced: bool) -> None:
+    torch = pytest.importorskip("torch")
+    module, file = _as_pytorch_has_it(torch).eval(), io.BytesIO()
+    x = torch.randn(1, 3, 12, 12)
+    torch.jit.save(torch.jit.trace(module, x) if is_traced else torch.jit.script(module), file)
+    file.seek(0)
+    frozen = weft.jit.freeze(weft.jit.load(file))
+    images = weft.from_dlpack(x)
+    with weft.no_grad():
+        frozen(images)
+        got = frozen(images)
+        counts = Counter(node.name for node in frozen.graph_for(images).walk())
+    assert torch.allclose(torch.from_dlpack(got), module(x), rtol=1e-3, atol=1e-4)
+    assert (counts["aten::_conv2d_sum"], counts["aten::conv2d"]) == (5, 1)
+    assert counts["aten::batch_norm"] == counts["aten::add_"] == counts["aten::relu_"] == 0
