@@ -131,11 +131,14 @@ def freeze(
         optimize_graph(graph, 1, options, observer, finish=False)
     # A traced convolution tells its dimensions by the lengths of lists.
     optimize_graph(graph, 2, options, observer, finish=False)
-    mutation.run(graph, options)
+    changed = mutation.run(graph, options)
     if numerics:
-        conv_bn.run(graph)
-        channels_last.run(graph)
-    optimize_graph(graph, 2, options, observer, finish)
+        changed |= conv_bn.run(graph)
+        changed |= channels_last.run(graph)
+    if changed:
+        optimize_graph(graph, 2, options, observer, finish=False)
+    if finish:
+        _run(_active(2)[2], graph, options, observer)
     _inline_forks(graph, options)
     for node in graph.walk():
         if node.kind == "prim::Constant" and isinstance(node.output.constant, Tensor):

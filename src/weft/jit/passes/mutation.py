@@ -17,12 +17,12 @@ from weft.jit.passes.conv_bn import asks_shape
 from weft.jit.passes.operators import has_tag, operator_of
 from weft.jit.passes.options import DEFAULT, Options
 
-_DTYPES = dict[Value, Any]
+_DTypes = dict[Value, Any]
 
 
 def run(graph: Graph, options: Options = DEFAULT) -> bool:
     """True if there was one."""
-    changed, dtypes = False, _DTYPES()
+    changed, dtypes = False, _DTypes()
     for node in list(graph.walk()):
         kind = _new_form(node)
         if kind is not None and _is_own(node.inputs[0], node) and _keeps_dtype(node, dtypes):
@@ -64,7 +64,7 @@ def _is_own(value: Value, node: Node) -> bool:
     return not is_read_elsewhere
 
 
-def _keeps_dtype(node: Node, dtypes: _DTYPES) -> bool:
+def _keeps_dtype(node: Node, dtypes: _DTypes) -> bool:
     """Whether the result has the dtype of what was written to, without being told."""
     if len(node.inputs) == 1:
         return True
@@ -72,19 +72,19 @@ def _keeps_dtype(node: Node, dtypes: _DTYPES) -> bool:
     return own is not None and all(_is_beside(value, own, dtypes) for value in node.inputs[1:])
 
 
-def _is_beside(value: Value, dtype: Any, dtypes: _DTYPES) -> bool:
+def _is_beside(value: Value, dtype: Any, dtypes: _DTypes) -> bool:
     """Whether an operand leaves a tensor of a dtype as it is: one of the same, or a real number."""
     if value.type == TENSOR:
         return _known(value, dtypes) == dtype
     return value.is_constant and not isinstance(value.constant, complex)
 
 
-def _known(value: Value, dtypes: _DTYPES) -> Any:
+def _known(value: Value, dtypes: _DTypes) -> Any:
     constant = value.constant if value.is_constant else None
     return constant.dtype if isinstance(constant, Tensor) else dtypes.get(value)
 
 
-def _dtype_of(node: Node, dtypes: _DTYPES) -> Any:
+def _dtype_of(node: Node, dtypes: _DTypes) -> Any:
     """The floating dtype of a layer's result, which is that of its weight, and of what follows;
     None where it is not known."""
     operator = operator_of(node)
