@@ -264,3 +264,14 @@ def test_layouts_of_torch(dtype: str, case: tuple[Any, ...]) -> None:
     torch = pytest.importorskip("torch")
     ours = _layouts(weft, getattr(weft, dtype), case)
     assert ours == _layouts(torch, getattr(torch, dtype), case)
+
+
+def test_one_weight_for_images_with_and_without_a_batch() -> None:
+    """Either way packs it in an order of its own, and keeps it."""
+    x = weft.from_numpy(RNG.normal(size=(1, 64, 10, 10)).astype(np.float32))
+    weight = weft.from_numpy(RNG.normal(size=(64, 8, 3, 3)).astype(np.float32))
+    exact = weft.conv2d(x.double(), weight.double(), None, 1, 1, 1, 8)
+    for _ in range(3):
+        for images in (x, x[0]):
+            y = weft.conv2d(images, weight, None, 1, 1, 1, 8)
+            assert weft.allclose(y.double().reshape_as(exact), exact, rtol=1e-4, atol=1e-4)

@@ -320,7 +320,7 @@ void grouped_forward(const Geometry& g, const float* input, const Tensor& weight
                      const blas::Sink& sink, float* out) {
   const int64_t line = g.out_width * g.in_channels;
   const auto taps = packed_weight(
-      weight, PackedForm::Unrolled, g.groups, g.depth() * g.in_channels,
+      weight, PackedForm::Grouped, g.groups, g.depth() * g.in_channels,
       [&](float* to) { pack_taps(g, weight, false, {0, 1, g.kernel_h}, {0, 1, g.kernel_w}, to); });
   correlate(g, input, taps->data(), sink, out, {g.in_channels, line, g.out_height * line});
 }

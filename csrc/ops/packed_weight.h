@@ -13,7 +13,7 @@
 namespace weft::native {
 
 // Numbers of compiled files; kPackedFormat tells when one of these orders has changed.
-inline constexpr uint32_t kPackedFormat = 1;
+inline constexpr uint32_t kPackedFormat = 2;
 enum class PackedForm : uint8_t {
   Unrolled,
   UnrolledPairs,
@@ -21,6 +21,7 @@ enum class PackedForm : uint8_t {
   WinogradTurned,
   Strips,
   PairStrips,
+  Grouped,
   Gates  // the last one: its order is the processor's, so files have none
 };
 
