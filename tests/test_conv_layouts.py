@@ -42,6 +42,7 @@ GROUPED: list[tuple[Any, ...]] = [
     ((1, 8, 6, 6), 8, (2, 2), 4, 0, 1, 8),  # places that no tap meets
     ((1, 20, 3, 4), 20, (3, 5), 1, (2, 4), 1, 20),  # more border than image
     ((1, 20, 5, 4), 20, (3, 3), 1, 6, 3, 20),  # taps that never meet the image together
+    ((1, 16, 5, 5), 16, (2, 2), 2_000_000_011, 0, 1, 16),  # a stride that nothing may count to
     ((3, 12, 1, 40), 12, (1, 4), 1, (0, 3), 1, 12),  # signals
     ((2, 12, 1, 41), 12, (1, 5), (1, 3), (0, 2), (1, 2), 12),
     ((4, 64, 40, 40), 64, (3, 3), 1, 1, 1, 64),  # several sums

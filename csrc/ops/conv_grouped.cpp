@@ -299,9 +299,10 @@ struct Phase {
       : taps{}, dilation(dilated / std::gcd(stride, dilated)), padding(0), count(0) {
     count = (size - start + stride - 1) / stride;
     const int64_t step = stride / std::gcd(stride, dilated);
+    const int64_t candidates = std::min(step, kernel);
     int64_t first = 0;
-    while (first < step && (start + pad - first * dilated) % stride != 0) ++first;
-    if (first == step || first >= kernel) return;  // no tap meets them
+    while (first < candidates && (start + pad - first * dilated) % stride != 0) ++first;
+    if (first == candidates) return;  // no tap meets them
     const int64_t many = (kernel - 1 - first) / step + 1;
     taps = {first + (many - 1) * step, -step, many};
     padding = (many - 1) * dilation - (start + pad - first * dilated) / stride;
