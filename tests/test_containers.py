@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -89,6 +90,16 @@ def test_lists_of_parameters_hold_other_values(lib: Any) -> None:
     assert sorted(held.state_dict()) == ["0", "1", "4"] and len(held) == 6
     assert type(held[1:3]) is lib.nn.ParameterList and len(held[1:3]) == 2
     assert "(2): Object of type: str" in repr(held) and "(4): Parameter containing" in repr(held)
+
+
+@both
+def test_plain_dictionaries_of_parameters_are_sorted(lib: Any) -> None:
+    pairs = [("b", lib.ones(1)), ("a", lib.zeros(1))]
+    found = [list(lib.nn.ParameterDict(kind(pairs))) for kind in (dict, OrderedDict, list)]
+    assert found == [["a", "b"], ["b", "a"], ["b", "a"]]
+    shared = lib.nn.Linear(1, 1)
+    assert len(list(lib.nn.Sequential(shared, shared).modules(remove_duplicate=False))) == 3
+    assert lib.nn.ModuleList([shared]).pop(key=0) is shared
 
 
 @both

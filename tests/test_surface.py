@@ -94,6 +94,45 @@ def test_weights_are_downloaded_once(
     assert not list((tmp_path / "other" / "checkpoints").iterdir())
 
 
+HUBCONF = """
+dependencies = ["math"]
+def small(n, scale=1):
+    "A list."
+    import beside
+    return [beside.START] * n, scale
+"""
+
+
+@both
+def test_models_of_folders(lib: Any, tmp_path: Path) -> None:
+    (tmp_path / "hubconf.py").write_text(HUBCONF)
+    (tmp_path / "beside.py").write_text(f"START = {lib.__name__!r}")
+    hub, folder = lib.hub, str(tmp_path)
+    try:
+        made = hub.load(folder, "small", 2, source="local", scale=3, trust_repo=True)
+    finally:
+        sys.modules.pop("beside", None)
+    assert made == ([lib.__name__] * 2, 3) and folder not in sys.path
+    with pytest.raises(RuntimeError, match="Cannot find callable large in hubconf"):
+        hub.load(folder, "large", source="local")
+    (tmp_path / "hubconf.py").write_text(HUBCONF.replace("math", "no_such_package"))
+    with pytest.raises(RuntimeError, match="Missing dependencies: no_such_package"):
+        hub.load(folder, "small", 1, source="local")
+    with pytest.raises(ValueError, match="Unknown source"):
+        hub.load(folder, "small", source="elsewhere")
+
+
+def test_models_of_folders_are_listed(tmp_path: Path) -> None:
+    (tmp_path / "hubconf.py").write_text(HUBCONF)
+    folder = str(tmp_path)
+    assert weft.hub.list(folder, source="local") == ["small"]
+    assert weft.hub.help(folder, "small", source="local") == "A list."
+    with pytest.raises(
+        NotImplementedError, match=r"hub\.load: expected source='local' and a folder"
+    ):
+        weft.hub.load("pytorch/vision", "resnet18")
+
+
 @both
 def test_helpers_of_layers(lib: Any) -> None:
     utils = lib.nn.modules.utils

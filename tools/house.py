@@ -130,7 +130,7 @@ PURPOSES = (
     Purpose(
         "weft under the name torch",
         1_210,
-        1_255,
+        1_335,
         "src/weft/compat/* src/weft/hub.py src/weft/futures.py "
         "src/weft/nn/modules/utils.py src/weft/nn/modules/syncbatchnorm.py",
     ),

@@ -1,19 +1,35 @@
-"""Downloads of weights, kept in a folder of the user and checked by the hash in their names."""
+"""Models of folders that have a hubconf.py, and downloads of weights, which are kept in a folder of
+the user and checked by the hash in their names."""
 
 from __future__ import annotations
 
+import builtins
+import contextlib
 import hashlib
+import importlib.util
 import os
 import re
+import sys
 import tempfile
+import types
 import urllib.request
+from collections.abc import Iterator
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
 
-from weft.serialization import load
+from weft import serialization
 
-__all__ = ["download_url_to_file", "get_dir", "load_state_dict_from_url", "set_dir"]
+__all__ = [
+    "download_url_to_file",
+    "get_dir",
+    "help",
+    "list",
+    "load",
+    "load_state_dict_from_url",
+    "set_dir",
+]
 
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
 _BLOCK = 1 << 20
@@ -86,4 +102,64 @@ def load_state_dict_from_url(
     if not path.exists():
         found = HASH_REGEX.search(name) if check_hash else None
         download_url_to_file(url, str(path), found[1] if found else None, progress)
-    return load(str(path), map_location=map_location, weights_only=weights_only)
+    return serialization.load(str(path), map_location=map_location, weights_only=weights_only)
+
+
+# ---- models of folders ----
+
+
+def load(repo_or_dir: str, model: str, *args: Any, source: str = "github", **kwargs: Any) -> Any:
+    """What the function `model` of the file hubconf.py of a folder returns, called with the other
+    arguments. RuntimeError where the folder has no such function, or what it depends on is missing.
+
+    source: "local"; NotImplementedError for "github", because nothing is downloaded and run.
+    trust_repo, force_reload, verbose and skip_validation have no effect on folders.
+    """
+    for name in ("trust_repo", "force_reload", "verbose", "skip_validation"):
+        kwargs.pop(name, None)
+    with _hubconf("load", repo_or_dir, source) as module:
+        return _entry(module, model)(*args, **kwargs)
+
+
+def list(github: str, source: str = "github", **options: Any) -> builtins.list[str]:
+    """The names of the functions of a folder's hubconf.py. Options as of `load`."""
+    with _hubconf("list", github, source) as module:
+        return [name for name, each in vars(module).items() if callable(each) and name[0] != "_"]
+
+
+def help(github: str, model: str, source: str = "github", **options: Any) -> str | None:
+    """The docstring of a function of a folder's hubconf.py. Options as of `load`."""
+    with _hubconf("help", github, source) as module:
+        text: str | None = _entry(module, model).__doc__
+        return text
+
+
+def _entry(module: Any, model: str) -> Any:
+    needed = getattr(module, "dependencies", None) or ()
+    missing = [each for each in needed if importlib.util.find_spec(each) is None]
+    if missing:
+        raise RuntimeError(f"Missing dependencies: {', '.join(missing)}")
+    found = getattr(module, model, None)
+    if not callable(found):
+        raise RuntimeError(f"Cannot find callable {model} in hubconf")
+    return found
+
+
+@contextlib.contextmanager
+def _hubconf(caller: str, folder: str, source: str) -> Iterator[Any]:
+    """The module of a folder's hubconf.py; what lies beside it can be imported meanwhile."""
+    if source not in ("github", "local"):
+        raise ValueError(f'Unknown source: "{source}". Allowed values: "github" | "local".')
+    if source == "github":
+        raise NotImplementedError(
+            f"hub.{caller}: expected source='local' and a folder, got {folder!r} of GitHub"
+        )
+    inside = os.path.expanduser(folder)
+    sys.path.insert(0, inside)
+    try:
+        path = os.path.join(inside, "hubconf.py")
+        module = types.ModuleType("hubconf.py")
+        SourceFileLoader(module.__name__, path).exec_module(module)
+        yield module
+    finally:
+        sys.path.remove(inside)

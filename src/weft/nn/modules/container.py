@@ -72,10 +72,10 @@ class _Indexed(Module):
             delattr(self, name)
         return self.extend(children)
 
-    def pop(self, index: int | slice = -1) -> Any:
-        """Removes and returns the module at `index`."""
-        module = self[index]  # type: ignore[index]
-        del self[index]
+    def pop(self, key: int | slice = -1) -> Any:
+        """Removes and returns the module at the place `key`."""
+        module = self[key]  # type: ignore[index]
+        del self[key]
         return module
 
 
@@ -405,10 +405,12 @@ class ParameterDict(Module):
         return ParameterDict(dict.fromkeys(keys, default))
 
     def update(self, parameters: Any) -> None:
-        """Adds the parameters of a mapping or of (name, tensor) pairs."""
-        pairs = (
-            parameters.items() if isinstance(parameters, Mapping | ParameterDict) else parameters
-        )
+        """Adds the parameters of a mapping or of (name, tensor) pairs. Of a plain dict in the order
+        of the names, as PyTorch does: optimizers count parameters in this order."""
+        if isinstance(parameters, OrderedDict | ParameterDict):
+            pairs = list(parameters.items())
+        else:
+            pairs = sorted(parameters.items()) if isinstance(parameters, Mapping) else parameters
         for name, value in pairs:
             self[name] = value
 

@@ -173,7 +173,7 @@ class Conv3d(_ConvNd):
     _dims, _function = 3, staticmethod(F.conv3d)
 
 
-class _ConvTranspose(_ConvNd):
+class _ConvTransposeNd(_ConvNd):
     """What transposed convolutions share."""
 
     transposed = True
@@ -235,7 +235,7 @@ class _ConvTranspose(_ConvNd):
         )  # fmt: skip
 
 
-class ConvTranspose1d(_ConvTranspose):
+class ConvTranspose1d(_ConvTransposeNd):
     """What the gradient of Conv1d does: [n, in_channels, l] grows by the stride.
 
     The arguments are those of ConvTranspose2d, for one dimension; so are the errors.
@@ -247,7 +247,7 @@ class ConvTranspose1d(_ConvTranspose):
     _dims, _function = 1, staticmethod(F.conv_transpose1d)
 
 
-class ConvTranspose2d(_ConvTranspose):
+class ConvTranspose2d(_ConvTransposeNd):
     """What the gradient of Conv2d does: [n, in_channels, h, w] grows by the stride.
 
     Gives [n, out_channels, h', w'] with h' = (h - 1) * stride - 2 * padding + dilation *
@@ -262,7 +262,7 @@ class ConvTranspose2d(_ConvTranspose):
     _dims, _function = 2, staticmethod(F.conv_transpose2d)
 
 
-class ConvTranspose3d(_ConvTranspose):
+class ConvTranspose3d(_ConvTransposeNd):
     """What the gradient of Conv3d does: [n, in_channels, d, h, w] grows by the stride.
 
     The arguments are those of ConvTranspose2d, for three dimensions; so are the errors.

@@ -20,7 +20,7 @@ from weft.nn.modules.conv import (
     ConvTranspose2d,
     ConvTranspose3d,
     _ConvNd,
-    _ConvTranspose,
+    _ConvTransposeNd,
 )
 from weft.nn.modules.instancenorm import (
     InstanceNorm1d,
@@ -170,7 +170,7 @@ class LazyConv3d(_LazyConv, Conv3d):
     cls_to_become = Conv3d
 
 
-class _LazyConvTranspose(_LazyConvNd, _ConvTranspose):
+class _LazyConvTranspose(_LazyConvNd, _ConvTransposeNd):
     def __init__(
         self,
         out_channels: int,
