@@ -366,6 +366,8 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     int64_t size;
     if (!first) {
       made = Tensor::empty(Dims{0}, default_dtype());
+    } else if (is_tensor(first)) {  // before numbers, as which one of an integer counts
+      made = autograd::detach(unwrap(first));
     } else if (PyObject_TypeCheck(first, size_type) || to_int(first, &size)) {
       Dims sizes;
       PyObject* list = PyObject_TypeCheck(first, size_type) ? first : args;
@@ -373,8 +375,6 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
         sizes.push_back(int_arg("Tensor", "size", PyTuple_GET_ITEM(list, i)));
       }
       made = Tensor::empty(sizes, default_dtype(), {}, "Tensor");
-    } else if (is_tensor(first)) {
-      made = autograd::detach(unwrap(first));
     } else {
       made = tensor_from_data("Tensor", first, default_dtype());
     }

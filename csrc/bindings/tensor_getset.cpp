@@ -115,6 +115,7 @@ PyObject* get_T(PyObject* self, void*) {
   });
 }
 Tensor matrix_transpose(const char* op, const Tensor& t) {
+  if (t.dim() == 0) return t;
   WEFT_CHECK(t.dim() >= 2, op, ": expected a tensor with at least 2 dims, got shape ",
              AsTuple{t.sizes()});
   return ops::transpose(t, -2, -1);
@@ -133,7 +134,7 @@ PyObject* get_H(PyObject* self, void*) {
   return get(self, [](const Tensor& t) {
     WEFT_CHECK(t.dim() == 0 || t.dim() == 2, "H: expected a tensor with 2 dims, got shape ",
                AsTuple{t.sizes()});
-    return wrap(t.dim() == 0 ? t : conjugate_transpose("H", t));
+    return wrap(conjugate_transpose("H", t));
   });
 }
 PyObject* get_real(PyObject* self, void*) {

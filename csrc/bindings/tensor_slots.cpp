@@ -201,7 +201,12 @@ PyObject* tensor_absolute(PyObject* self) {
 PyObject* tensor_invert(PyObject* self) {
   return unary(self, [](const Tensor& x) { return ops::bitwise_not(x); });
 }
-PyObject* tensor_positive(PyObject* self) { return new_ref(self); }
+PyObject* tensor_positive(PyObject* self) {
+  return guarded([&] {
+    WEFT_CHECK(unwrap(self).dtype() != DType::Bool, "positive: expected a numeric dtype, got bool");
+    return new_ref(self);
+  });
+}
 
 PyObject* tensor_richcompare(PyObject* a, PyObject* b, int op) {
   switch (op) {

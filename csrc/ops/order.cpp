@@ -37,8 +37,14 @@ Tensor numbers_in(const Tensor& self, int64_t dim) {
   return ops::sum(real, std::optional<IntList>(IntList(dims)), true, std::optional<DType>());
 }
 
+// As in PyTorch, whose bools have no middle.
+void check_numbers(const char* op, const Tensor& self) {
+  WEFT_CHECK(self.dtype() != DType::Bool, op, ": expected a numeric dtype, got bool");
+}
+
 // place = the middle of the first `count` entries, or the first NaN where there is one.
 Pair middle(const char* op, const Tensor& self, int64_t dim, bool keepdim, bool skip_nan) {
+  check_numbers(op, self);
   dim = wrap_dim(op, dim, self.dim());
   const int64_t length = length_along(op, self, dim);
   const Pair sorted = ops::sort(self, dim, false);
@@ -71,6 +77,7 @@ Pair nanmedian(const Tensor& self, int64_t dim, bool keepdim) {
 }
 
 Pair kthvalue(const Tensor& self, int64_t k, int64_t dim, bool keepdim) {
+  check_numbers("kthvalue", self);
   dim = wrap_dim("kthvalue", dim, self.dim());
   const int64_t length = length_along("kthvalue", self, dim);
   WEFT_CHECK(k >= 1 && k <= length, "kthvalue: expected k in [1, ", length, "], got ", k);

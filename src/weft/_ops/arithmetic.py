@@ -253,6 +253,7 @@ op(
     "pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
     doc="self ** exponent, element by element.",
     pointwise=lambda self, exponent: power(self, exponent),
+    dtypes=NUMBERS,
     grad={
         "self": "grad * where(exponent == 0, 0, exponent * self.pow(exponent - 1)).conj()",
         "exponent": "grad * where((self == 0).logical_and(real(exponent) >= 0), 0, "

@@ -12,6 +12,12 @@ op(
     native="copy_",
     grad={"self": "zeros_like(grad)", "src": "grad"},
 )
+for _number in ("int", "float"):
+    op(
+        f"copy_.{_number}(Tensor(a!) self, {_number} other) -> Tensor(a!)",
+        doc="Writes a number everywhere.",
+        compose="self.fill_(other)",
+    )
 op(
     "fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)",
     doc="Writes a number everywhere.",

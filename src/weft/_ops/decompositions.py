@@ -95,8 +95,14 @@ def _cholesky_solve_backward(upstream: Any, result: Any, input2: Any, upper: Any
 
 def _cholesky_inverse(self: Any, upper: Any) -> Any:
     """Of the triangle alone, but with the gradient as if all were read, as PyTorch has it."""
+    n = self.dim()
+    ops.check(
+        n >= 2 and self.size(n - 2) == self.size(n - 1),
+        "cholesky_inverse: expected square matrices, got shape ",
+        self.shape,
+    )
     other = self.tril(-1) if upper else self.triu(1)
-    half = self - other.detach()
+    half = (self - other.detach()).masked_fill((other - other).isnan(), 0)
     return ops.linalg_inv(half.mH.matmul(half) if upper else half.matmul(half.mH))
 
 

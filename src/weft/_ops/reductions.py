@@ -17,7 +17,8 @@ from weft._ops.table import (
     ops,
 )
 
-_REAL = ("bool", *INTEGERS, *FLOATS)
+_ORDERED = (*INTEGERS, *FLOATS)
+_REAL = ("bool", *_ORDERED)
 _EXTREMA = (("max", "greatest"), ("min", "least"))
 
 # ---- sum, mean ----
@@ -248,7 +249,7 @@ for _name, _word in _EXTREMA:
         doc=f"Where the {_word} element lies along `dim` (None: in the flattened tensor).",
         reduce=_fold(f"arg{_name}"),
         result="int64",
-        dtypes=_REAL,
+        dtypes=_ORDERED,
         tags=("nondifferentiable", "exact_out"),
     )
 

@@ -100,6 +100,17 @@ op(
 
 # ---- over NaN, and two at once ----
 
+
+def _nanmean(self: Any, dim: Any, keepdim: Any, dtype: Any) -> Any:
+    ops.check(
+        self.is_floating_point() or self.is_complex(),
+        "nanmean: expected a floating or complex dtype, got ",
+        self.dtype,
+    )
+    count = self.isnan().logical_not().sum(dim, keepdim, dtype=None)
+    return self.nansum(dim, keepdim, dtype=dtype) / count
+
+
 op(
     "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)"
     " -> Tensor",
@@ -113,8 +124,7 @@ op(
     "nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)"
     " -> Tensor",
     doc="The mean over the dimensions `dim` (None: all) of what is not NaN.",
-    compose="self.nansum(dim, keepdim, dtype=dtype) / "
-    "self.isnan().logical_not().sum(dim, keepdim, dtype=None)",
+    compose=_nanmean,
     out="out",
     shape="reduced(self, dim, keepdim)",
     tags=("casts_out",),

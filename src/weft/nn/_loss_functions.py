@@ -50,6 +50,15 @@ def _warn_of_sizes(function: str, input: Tensor, target: Tensor) -> None:
         )
 
 
+def _refuse_whole(function: str, input: Tensor, target: Tensor) -> None:
+    """RuntimeError for integers and complex numbers, as in PyTorch."""
+    if is_scripting() or is_tracing():
+        return
+    found = _C.promote_types(input.dtype, target.dtype)
+    if not found.is_floating_point:
+        raise RuntimeError(f"{function}: expected floating dtypes, got {found}")
+
+
 def _reduced(function: str, loss: Tensor, reduction: str) -> Tensor:
     if reduction == "mean":
         return loss.mean()
@@ -196,6 +205,7 @@ def mse_loss(
     if size_average is not None or reduce is not None:
         reduction = _legacy(size_average, reduce)
     _warn_of_sizes("mse_loss", input, target)
+    _refuse_whole("mse_loss", input, target)
     if weight is not None:
         loss = (input - target) ** 2
         return _weighted("mse_loss", loss, input, weight, reduction)
@@ -255,6 +265,12 @@ def binary_cross_entropy_with_logits(
     return _bce_with_logits(input, target, weight, pos_weight, number)
 
 
+def _refuse_outside(name: str, values: Tensor) -> None:
+    inside = (values >= 0).logical_and(values <= 1)
+    if not inside.is_meta and not whole(inside).all():
+        raise RuntimeError(f"binary_cross_entropy: expected {name} in [0, 1], got values outside")
+
+
 class _CrossEntropyOfChances(Function):
     """-(target log p + (1 - target) log(1 - p)), logarithms cut at -100, gradients kept finite."""
 
@@ -301,9 +317,9 @@ def binary_cross_entropy(
         raise ValueError(
             f"binary_cross_entropy: expected a target of shape {input.shape}, got {target.shape}"
         )
-    inside = (input.detach() >= 0).logical_and(input.detach() <= 1)
-    if not inside.is_meta and not whole(inside).all():
-        raise RuntimeError("binary_cross_entropy: expected input in [0, 1], got values outside")
+    _refuse_whole("binary_cross_entropy", input, target)
+    _refuse_outside("input", input.detach())
+    _refuse_outside("target", target.detach())
     loss = _CrossEntropyOfChances.apply(input, target)
     return _reduced("binary_cross_entropy", loss if weight is None else loss * weight, reduction)
 
@@ -328,6 +344,7 @@ def smooth_l1_loss(
     if size_average is not None or reduce is not None:
         reduction = _legacy(size_average, reduce)
     _warn_of_sizes("smooth_l1_loss", input, target)
+    _refuse_whole("smooth_l1_loss", input, target)
     if beta < 0:
         raise ValueError(f"smooth_l1_loss: expected beta >= 0, got {beta}")
     distance = (input - target).abs()
@@ -355,6 +372,7 @@ def huber_loss(
     tensor([0.1250, 2.5000])
     """
     _warn_of_sizes("huber_loss", input, target)
+    _refuse_whole("huber_loss", input, target)
     if delta <= 0:
         raise RuntimeError(f"huber_loss: expected delta > 0, got {delta}")
     distance = (input - target).abs()
@@ -388,6 +406,7 @@ def kl_div(
     """
     if size_average is not None or reduce is not None:
         reduction = _legacy(size_average, reduce)
+    _refuse_whole("kl_div", input, target)
     if log_target:
         loss = target.exp() * (target - input)
     else:

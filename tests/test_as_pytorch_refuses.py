@@ -1,0 +1,83 @@
+"""Calls that PyTorch refuses, and odd ones that it takes: bools, empty and 0-d tensors, numbers."""
+
+import math
+
+import pytest
+
+import weft
+from weft.nn import functional as F
+
+BOOL, LONG = weft.tensor([True, False]), weft.tensor([1, 2])
+HALF = weft.tensor([0.5, 0.5])
+REFUSED = {
+    "argmax": (lambda: BOOL.argmax(), "argmax: expected dtype uint8"),
+    "argmin": (lambda: weft.argmin(BOOL, dim=0), "argmin: expected dtype uint8"),
+    "median": (lambda: BOOL.median(), "median: expected a numeric dtype, got bool"),
+    "nanmedian": (lambda: BOOL.nanmedian(0), "nanmedian: expected a numeric dtype"),
+    "kthvalue": (lambda: BOOL.kthvalue(1), "kthvalue: expected a numeric dtype, got bool"),
+    "topk": (lambda: BOOL.topk(1), "topk: expected a numeric dtype, got bool"),
+    "pow": (lambda: BOOL**BOOL, "pow: expected dtype"),
+    "plus": (lambda: +BOOL, "positive: expected a numeric dtype, got bool"),
+    "nanmean": (lambda: LONG.nanmean(), "nanmean: expected a floating or complex dtype, got int64"),
+    "mse_loss": (lambda: F.mse_loss(LONG, LONG, reduction="sum"), "mse_loss: expected floating"),
+    "huber_loss": (lambda: F.huber_loss(LONG, LONG), "huber_loss: expected floating dtypes"),
+    "smooth_l1": (lambda: F.smooth_l1_loss(LONG, LONG), "smooth_l1_loss: expected floating"),
+    "kl_div": (lambda: F.kl_div(LONG, LONG), "kl_div: expected floating dtypes, got torch.int64"),
+    "complex": (lambda: F.mse_loss(HALF + 0j, HALF), "mse_loss: expected floating dtypes, got torch.complex64"),
+    "targets": (lambda: F.binary_cross_entropy(HALF, LONG + 0.0), "expected target in"),
+    "glu": (lambda: F.glu(LONG), "glu: expected a floating dtype"),
+    "glu 0-d": (lambda: F.glu(weft.tensor(1.0)), "glu: expected a floating dtype and at least 1 dim"),
+    "cholesky_inverse": (lambda: weft.cholesky_inverse(weft.ones(2, 3)), "expected square matrices"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name):
+    call, text = REFUSED[name]
+    with pytest.raises(RuntimeError, match=text):
+        call()
+
+
+def test_numbers_are_copied():
+    x = weft.zeros(2, dtype=weft.int32)
+    assert x.copy_(1.7).tolist() == [1, 1] and x.copy_(True).tolist() == [1, 1]
+    assert weft.zeros(1, dtype=weft.int64).copy_(other=2**60 + 1).item() == 2**60 + 1
+    assert weft.zeros(1, dtype=weft.float64).copy_(0.1).item() == 0.1
+    assert weft.zeros(2, 1).copy_(3).tolist() == [[3], [3]]
+    leaf = weft.ones(2, requires_grad=True)
+    y = leaf * 2
+    y.copy_(5).sum().backward()
+    assert y.tolist() == [5, 5] and leaf.grad.tolist() == [0, 0]
+    with pytest.raises(TypeError):
+        x.copy_([1, 2])
+
+
+def test_single_numbers_are_their_own_matrices():
+    z = weft.tensor(1 + 2j)
+    assert z.mT.item() == 1 + 2j and z.H.item() == z.mH.item() == 1 - 2j
+    assert weft.tensor(3.0).mT.item() == 3
+    for name in ("mT", "mH"):
+        with pytest.raises(RuntimeError, match="expected a tensor with at least 2 dims"):
+            getattr(weft.ones(2), name)
+
+
+def test_a_tensor_of_a_tensor_is_no_size():
+    assert weft.Tensor(weft.tensor(3)).item() == 3
+
+
+@pytest.mark.parametrize("upper", [False, True])
+def test_the_other_triangle_is_not_read(upper):
+    half = weft.tensor([[2.0, 0.0], [1.0, 3.0]])
+    spoiled = half.clone()
+    spoiled[0, 1] = math.nan if upper else math.inf
+    half, spoiled = (x.T if upper else x for x in (half, spoiled))
+    expected = weft.cholesky_inverse(half, upper)
+    assert weft.equal(weft.cholesky_inverse(spoiled, upper), expected)
+    spoiled[0, 0] = math.nan
+    assert weft.cholesky_inverse(spoiled, upper).isnan().any()
+
+
+def test_transposed_convolutions_share_a_class():
+    shared = weft.nn.modules.conv._ConvTransposeNd
+    assert isinstance(weft.nn.ConvTranspose2d(1, 1, 1), shared)
+    assert not isinstance(weft.nn.Conv2d(1, 1, 1), shared)
