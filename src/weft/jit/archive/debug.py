@@ -134,6 +134,8 @@ class ArchivedCode(Code):
     """Code of an archive, whose nodes have the ranges that they came from. `starts` are the
     positions of the lines of its file, in bytes."""
 
+    is_archived = True
+
     def __init__(
         self,
         text: str,
@@ -160,7 +162,9 @@ class ArchivedCode(Code):
 
     def without_origins(self) -> Code:
         """The same code, whose ranges are those of the archive's file."""
-        return Code(self.text, self.source.filename, self.source.first_line, tree=self.tree)
+        made = Code(self.text, self.source.filename, self.source.first_line, tree=self.tree)
+        made.is_archived = True
+        return made
 
     def _range(self, node: ast.AST) -> SourceRange:
         found = None if self.origins is None else self._origin(self.origins, node)

@@ -20,6 +20,8 @@ _WITH_BODY = (ast.FunctionDef, ast.ClassDef, ast.If, ast.For, ast.While, ast.Wit
 class Code:
     """A piece of source: its text without common indent, its tree, and ranges of its nodes."""
 
+    is_archived = False
+
     def __init__(
         self, text: str, filename: str, first_line: int, indent: int = 0,
         tree: ast.Module | None = None,

@@ -49,6 +49,9 @@ class Signature(NamedTuple):
     varargs: ast.arg | None
 
 
+_DTYPES: dict[Any, ty.Type] = {ty.INT: ty.DTYPE, ty.OptionalType(ty.INT): ty.OptionalType(ty.DTYPE)}
+
+
 def signature_of(
     node: ast.FunctionDef | ast.Lambda,
     code: Code,
@@ -80,6 +83,8 @@ def signature_of(
             type_ = annotations._of_text(arg.type_comment, _as_expression(arg))
         else:
             type_ = commented.get(arg)
+        if arg.arg.endswith("dtype") and not (generic or code.is_archived):
+            type_ = _DTYPES.get(type_, type_)  # PyTorch's programs write int for it
         default = defaults.get(arg.arg, MISSING)
         if default is MISSING and arg in written:
             default = _default(written[arg], annotations)

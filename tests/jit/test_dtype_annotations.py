@@ -1,0 +1,39 @@
+"""Parameters that are dtypes: PyTorch's programs write int for them."""
+
+from __future__ import annotations
+
+import pytest
+
+import weft
+from weft import Tensor
+
+
+def made(x: Tensor, dtype: int | None = None) -> Tensor:
+    return weft.zeros([2], dtype=dtype) + x.sum(dtype=dtype)
+
+
+def filled(x: Tensor, out_dtype: int | None) -> Tensor:
+    if out_dtype is None:
+        out_dtype = x.dtype
+    return x.to(out_dtype)
+
+
+def plain(x: Tensor, dtype: int) -> Tensor:
+    return x.softmax(-1, dtype=dtype)
+
+
+@pytest.mark.parametrize("function", [made, filled, plain])
+@pytest.mark.parametrize("dtype", [weft.float64, weft.float32, None])
+def test_dtypes_that_are_written_as_int(function, dtype):
+    if dtype is None and function is plain:
+        pytest.skip("it has no default")
+    x = weft.ones(2)
+    found = weft.jit.script(function)(x, dtype)
+    assert found.dtype == (dtype or weft.float32) and weft.equal(found, function(x, dtype))
+
+
+def test_other_ints_stay_ints():
+    def repeated(x: Tensor, dtypes: int) -> Tensor:
+        return x * (dtypes + 1)
+
+    assert weft.jit.script(repeated)(weft.ones(1), 2).item() == 3
