@@ -44,8 +44,8 @@ void check_numbers(const char* op, const Tensor& self) {
 
 // place = the middle of the first `count` entries, or the first NaN where there is one.
 Pair middle(const char* op, const Tensor& self, int64_t dim, bool keepdim, bool skip_nan) {
-  check_numbers(op, self);
   dim = wrap_dim(op, dim, self.dim());
+  check_numbers(op, self);
   const int64_t length = length_along(op, self, dim);
   const Pair sorted = ops::sort(self, dim, false);
   const Tensor count = numbers_in(self, dim);
@@ -77,8 +77,8 @@ Pair nanmedian(const Tensor& self, int64_t dim, bool keepdim) {
 }
 
 Pair kthvalue(const Tensor& self, int64_t k, int64_t dim, bool keepdim) {
-  check_numbers("kthvalue", self);
   dim = wrap_dim("kthvalue", dim, self.dim());
+  check_numbers("kthvalue", self);
   const int64_t length = length_along("kthvalue", self, dim);
   WEFT_CHECK(k >= 1 && k <= length, "kthvalue: expected k in [1, ", length, "], got ", k);
   const auto [values, indices] = ops::sort(self, dim, false);

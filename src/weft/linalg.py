@@ -131,6 +131,8 @@ def matrix_norm(
     tensor(5.8310)
     """
     x = input if dtype is None else input.to(dtype)
+    if x.dim() < 2:
+        raise RuntimeError(f"matrix_norm: expected at least 2 dims, got shape {x.shape}")
     rows, columns = (d % x.dim() for d in dim)
     if ord == "fro":
         return vector_norm(x, 2, [rows, columns], keepdim)

@@ -107,11 +107,15 @@ def detach_(input: Tensor) -> Tensor:
 
 
 def is_same_size(input: Tensor, other: Tensor) -> bool:
-    """Whether two tensors have the same shape.
+    """Whether two tensors have the same shape. TypeError for other objects.
 
     >>> is_same_size(weft.ones(2, 3), weft.ones(3, 2))
     False
     """
+    for name, each in (("input", input), ("other", other)):
+        if not isinstance(each, Tensor):
+            got = type(each).__name__
+            raise TypeError(f"is_same_size: expected argument {name!r} of type Tensor, got {got}")
     return input.shape == other.shape
 
 

@@ -243,11 +243,10 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     >>> weft.nn.functional.glu(weft.tensor([1.0, 2.0, 0.0, 0.0]))
     tensor([0.5000, 1.0000])
     """
-    if input.dim() == 0 or not input.is_floating_point():
-        raise RuntimeError(
-            f"glu: expected a floating dtype and at least 1 dim, got {input.dtype} and shape "
-            f"{input.shape}"
-        )
+    if input.dim() == 0:
+        raise RuntimeError("glu: expected at least 1 dim, got a 0-d tensor")
+    if not input.is_floating_point():
+        raise NotImplementedError(f"glu: expected a floating dtype, got {input.dtype}")
     if input.size(dim) % 2:
         raise RuntimeError(f"glu: expected an even size of dimension {dim}, got {input.size(dim)}")
     value, gate = input.chunk(2, dim)

@@ -51,12 +51,14 @@ def _warn_of_sizes(function: str, input: Tensor, target: Tensor) -> None:
 
 
 def _refuse_whole(function: str, input: Tensor, target: Tensor) -> None:
-    """RuntimeError for integers and complex numbers, as in PyTorch."""
-    if is_scripting() or is_tracing():
+    """NotImplementedError for integers and complex numbers, as in PyTorch."""
+    if is_scripting():
+        return
+    if (input.is_floating_point() and target.is_floating_point()) or is_tracing():
         return
     found = _C.promote_types(input.dtype, target.dtype)
     if not found.is_floating_point:
-        raise RuntimeError(f"{function}: expected floating dtypes, got {found}")
+        raise NotImplementedError(f"{function}: expected floating dtypes, got {found}")
 
 
 def _reduced(function: str, loss: Tensor, reduction: str) -> Tensor:
