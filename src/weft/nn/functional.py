@@ -50,9 +50,12 @@ pixel_shuffle = _find("pixel_shuffle")
 pixel_unshuffle = _find("pixel_unshuffle")
 channel_shuffle = native_channel_shuffle = _find("channel_shuffle")
 relu_ = _find("relu_")
+elu_ = _find("elu_")
+hardtanh_ = _find("hardtanh_")
+leaky_relu_ = _find("leaky_relu_")
 _relu = _find("relu")
 _silu, _silu_ = _find("silu"), _find("silu_")
-_leaky_relu, _leaky_relu_ = _find("leaky_relu"), _find("leaky_relu_")
+_leaky_relu = _find("leaky_relu")
 _softmax = _find("softmax")
 _log_softmax = _find("log_softmax")
 _dropout = _find("dropout")
@@ -97,7 +100,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     tensor([-0.1000,  2.0000])
     """
     if inplace:
-        return _leaky_relu_(input, negative_slope)
+        return leaky_relu_(input, negative_slope)
     return _leaky_relu(input, negative_slope)
 
 

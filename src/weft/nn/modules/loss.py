@@ -90,6 +90,14 @@ class NLLLoss(_WeightedLoss, of="nll_loss"):
         return F.nll_loss(input, target, self.weight, None, self.ignore_index, None, self.reduction)
 
 
+class NLLLoss2d(NLLLoss):
+    """NLLLoss under the name that it had for images.
+
+    >>> weft.nn.NLLLoss2d()(weft.zeros(1, 2, 3, 3), weft.ones(1, 3, 3, dtype=weft.int64))
+    tensor(0.)
+    """
+
+
 class MSELoss(_Loss, of="mse_loss"):
     """(input - target) ** 2.
 

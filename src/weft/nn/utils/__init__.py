@@ -9,6 +9,7 @@ from weft.nn.utils import parametrizations as parametrizations
 from weft.nn.utils import parametrize as parametrize
 from weft.nn.utils import prune as prune
 from weft.nn.utils import rnn as rnn
+from weft.nn.utils.clip_grad import clip_grad_norm as clip_grad_norm
 from weft.nn.utils.clip_grad import clip_grad_norm_ as clip_grad_norm_
 from weft.nn.utils.clip_grad import clip_grad_value_ as clip_grad_value_
 from weft.nn.utils.clip_grad import clip_grads_with_norm_ as clip_grads_with_norm_

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 
 from weft import _C
@@ -79,6 +80,24 @@ def clip_grad_norm_(
         total = get_total_norm(grads, norm_type, error_if_nonfinite)
         _scale(grads, max_norm, total)
     return total
+
+
+def clip_grad_norm(
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """The old name of clip_grad_norm_; a FutureWarning says so.
+
+    >>> weft.nn.utils.clip_grad_norm([weft.ones(2, requires_grad=True)], 1.0)  # doctest: +SKIP
+    tensor(0.)
+    """
+    warnings.warn(
+        "clip_grad_norm is deprecated, use clip_grad_norm_", category=FutureWarning, stacklevel=2
+    )
+    return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 
 
 def clip_grads_with_norm_(
