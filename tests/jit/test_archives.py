@@ -224,6 +224,12 @@ PROGRAMS: dict[str, tuple[str, str, dict[str, Any], list[Any], Any]] = {
     return torch.add(_0, __torch__.of_module(self.a, 1, ))""",
         {"a": Object("__torch__.Twice", {})}, [3], 8,
     ),
+    "methods of modules": (
+        """  a : __torch__.Twice
+  b : __torch__.Calls
+""", "(self, n: int) -> int:\n    return (self.b).forward(self.a, n, )",
+        {"a": Object("__torch__.Twice", {}), "b": Object("__torch__.Calls", {})}, [3], 7,
+    ),
     "overloads": (
         """  def go__0(self, x: int) -> int:
     return torch.add(x, 1)
@@ -258,6 +264,9 @@ class Hooked(Module):
 class Twice(Module):
   def forward(self: __torch__.Twice, n: int) -> int:
     return torch.mul(n, 2)
+class Calls(Module):
+  def forward(self: __torch__.Calls, module: __torch__.Twice, n: int) -> int:
+    return torch.add((module).forward(n, ), 1)
 class List(Module):
   training : bool
 class Item(ModuleInterface):

@@ -131,6 +131,24 @@ def make_traced_weight_norm():
     return torch.jit.trace(nn.utils.parametrizations.weight_norm(nn.Linear(4, 3)), (X,))
 
 
+class Block(nn.Module):
+    def __init__(self, activation: nn.Module):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.activation = activation
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.activation(self.linear(x))
+
+
+@case("traced, modules in several others", [X])
+def make_traced_shared():
+    activation, linear = nn.PReLU(), nn.Linear(4, 4)
+    inner = nn.Sequential(linear, nn.Tanh()), nn.Sequential(nn.Sigmoid(), linear)
+    blocks = (Block(activation), Block(activation), *inner, activation)
+    return torch.jit.trace(nn.Sequential(*blocks), (X,))
+
+
 @case("transforms", [X])
 class Transforms(nn.Module):
     def forward(self, x: Tensor) -> list[Tensor]:

@@ -69,6 +69,8 @@ def type_of_class(cls: type, range: Any = None) -> ty.Type:
     if is_interface(cls):
         return interface_type(cls)
     if issubclass(cls, weft.nn.Module):
+        if (of_archive := memo.known(cls)) is not None:
+            return of_archive.type
         fail(
             f"annotation: expected a type of the language, got the module class {cls.__name__}",
             range,

@@ -13,6 +13,7 @@ from typing import Any
 from weft import _C
 from weft._C import Tensor
 from weft._runtime.public import weft
+from weft.jit import memo
 from weft.jit.cache import reads
 from weft.jit.cache.kept import Kept
 from weft.jit.frontend.source.code import code_of
@@ -113,6 +114,8 @@ def _info_of(
     reads.began(info)
     found.fill(info)
     info.type.info = info
+    if info.container == "any":  # an archive's code names the class where a method takes a module
+        memo.keep(type(module), info)
     if key is not None:
         _types[key] = info
     return info
