@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
-from collections.abc import Callable, Collection
-from types import ModuleType
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 from weft._C import Tensor
@@ -33,6 +35,7 @@ from weft.jit.passes import (
     scheduling,
     shape,
     tuple_lowering,
+    uniform_attributes,
 )
 from weft.jit.passes.options import DEFAULT, INFERENCE, Options
 
@@ -98,6 +101,19 @@ _MOST_ROUNDS = 10
 Observer = Callable[[Pass, Graph], None]
 
 
+@contextmanager
+def _collection_paused() -> Iterator[None]:
+    """Graphs are cycles of many thousand objects, most of which live until the passes are done:
+    looking for garbage among them takes a quarter of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
 def optimize(
     function: Function, level: int = 2, options: Options = DEFAULT, observer: Observer | None = None
 ) -> Function:
@@ -110,6 +126,7 @@ def optimize(
     return function.with_graph(graph)
 
 
+@_collection_paused()
 def freeze(
     function: Function,
     module: Any,
@@ -125,10 +142,7 @@ def freeze(
     ("layer.0.weight").
     """
     graph = function.graph.copy()
-    optimize_graph(graph, 1, options, observer, finish=False)
-    while freezing.run(graph, module, preserved):
-        # Once `training` is a constant, what only training writes to can be one too.
-        optimize_graph(graph, 1, options, observer, finish=False)
+    _make_constant(graph, module, preserved, options, observer)
     # A traced convolution tells its dimensions by the lengths of lists.
     optimize_graph(graph, 2, options, observer, finish=False)
     changed = mutation.run(graph, options)
@@ -146,6 +160,25 @@ def freeze(
     return function.with_graph(graph)
 
 
+def _make_constant(
+    graph: Graph,
+    module: Any,
+    preserved: Collection[str],
+    options: Options,
+    observer: Observer | None,
+) -> None:
+    """Inlines all calls, and puts constants in the place of what the module holds."""
+    inlining, repeated, _ = _active(1)
+    if inlining:
+        uniform = uniform_attributes.find(graph, module, preserved)
+        _inline(repeated, [], graph, options, observer, False, uniform)
+    again = True
+    while freezing.run(graph, module, preserved) or again:
+        # Once `training` is a constant, what only training writes to can be one too.
+        optimize_graph(graph, 1, options, observer, finish=False)
+        again = False
+
+
 def _inline_forks(graph: Graph, options: Options) -> None:
     """Inlines what forked functions call of the module, which no other program has."""
     for node in graph.walk():
@@ -156,6 +189,7 @@ def _inline_forks(graph: Graph, options: Options) -> None:
             node.attrs["function"] = node.attrs["function"].with_graph(body)
 
 
+@_collection_paused()
 def optimize_graph(
     graph: Graph,
     level: int = 2,
@@ -179,14 +213,17 @@ def _inline(
     options: Options,
     observer: Observer | None,
     may_share: bool,
+    uniform: Mapping[uniform_attributes.Attribute, Any] = MappingProxyType({}),
 ) -> bool:
     """Inlines calls. The passes that repeat run once on a function that is called often, not on
-    each of its copies; a large one, if it `may_share`, has no copies and is finished, too."""
+    each of its copies, and what `uniform` says of attributes becomes constants in it; a large one,
+    if it `may_share`, has no copies and is finished, too."""
     bodies: dict[Function, Graph] = {}
     shared: dict[Function, Function] = {}
     for function in inlining.called_often(graph):
         body = bodies[function] = function.graph.copy()
         inlining.run(body, options, bodies, (function,), shared)
+        uniform_attributes.run(body, uniform)
         _settle(passes, body, options, observer)
         if may_share and sum(1 for _ in body.walk()) > options.call_size:
             _run(behind, body, options, observer)

@@ -9,7 +9,7 @@ Nothing is parsed before it is asked for: looking a name up costs a few schemas,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, cached_property
 from typing import Any
 
@@ -19,6 +19,19 @@ from weft.jit.ir import types as ty
 from weft.jit.schema_parts import Arg, Return, Schema, parse, type_of_text
 
 __all__ = ["Operator", "all_kinds", "candidates", "find", "method_candidates", "of"]
+
+_VALUES = {ty.INT, ty.FLOAT, ty.BOOL, ty.COMPLEX, ty.STR, ty.DTYPE, ty.DEVICE, ty.NONE}
+
+
+def _plain_parts(parts: Iterable[Any]) -> list[ty.Type | None]:
+    """The types of arguments or results, of their items where they are lists of values; None for
+    other containers."""
+    types = [ty.non_none(part.type) for part in parts]
+    items = [each.elem if isinstance(each, ty.ListType) else each for each in types]
+    return [
+        item if item in _VALUES or (item is each and isinstance(each, ty.BaseType)) else None
+        for item, each in zip(items, types)
+    ]
 
 
 class Operator:
@@ -99,11 +112,13 @@ class Operator:
     @cached_property
     def is_separate(self) -> bool:
         """Whether its results share nothing with its arguments, and it puts none into another:
-        tensors and plain values come and go."""
-        parts: list[Any] = [*self.args, *self.returns]
-        plain = all(isinstance(ty.non_none(part.type), ty.BaseType) for part in parts)
-        shares = self.aliases or self.may_give_input
-        return plain and not self.schema.varargs and not shares
+        tensors and plain values come and go, or what it gives are plain values."""
+        if self.aliases or self.may_give_input:
+            return False
+        returns, given = map(_plain_parts, (self.returns, self.args))
+        if all(given) and all(returns) and not self.schema.varargs:
+            return True
+        return not self.writes and _VALUES.issuperset(returns)
 
     @cached_property
     def may_give_input(self) -> bool:
