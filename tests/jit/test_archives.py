@@ -224,6 +224,17 @@ PROGRAMS: dict[str, tuple[str, str, dict[str, Any], list[Any], Any]] = {
     return torch.add(_0, __torch__.of_module(self.a, 1, ))""",
         {"a": Object("__torch__.Twice", {})}, [3], 8,
     ),
+    "objects that are called": (
+        "  add : Optional[__torch__.Adds]\n", """(self, n: int) -> int:
+    add = self.add
+    if torch.__is__(add, None):
+      _0 = n
+    else:
+      add0 = unchecked_cast(__torch__.Adds, add)
+      _0 = (add0).__call__(n, )
+    self.add = None
+    return _0""", {"add": Object("__torch__.Adds", {"n": 4})}, [3], 7,
+    ),
     "methods of modules": (
         """  a : __torch__.Twice
   b : __torch__.Calls
@@ -272,6 +283,10 @@ class List(Module):
 class Item(ModuleInterface):
   def forward(self, n: int) -> int:
     pass
+class Adds:
+  n : int
+  def __call__(self: __torch__.Adds, n: int) -> int:
+    return torch.add(n, self.n)
 class Box:
   n : int
 class Restored:

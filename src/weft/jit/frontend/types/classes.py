@@ -69,8 +69,10 @@ def type_of_class(cls: type, range: Any = None) -> ty.Type:
     if is_interface(cls):
         return interface_type(cls)
     if issubclass(cls, weft.nn.Module):
-        if (of_archive := memo.known(cls)) is not None:
-            return of_archive.type
+        known = memo.known(cls)  # of an archive: a reference to what its modules keep
+        info = None if known is None else known()
+        if info is not None:
+            return info.type
         fail(
             f"annotation: expected a type of the language, got the module class {cls.__name__}",
             range,

@@ -115,7 +115,7 @@ def _info_of(
     found.fill(info)
     info.type.info = info
     if info.container == "any":  # an archive's code names the class where a method takes a module
-        memo.keep(type(module), info)
+        memo.keep(type(module), weakref.ref(info))
     if key is not None:
         _types[key] = info
     return info
@@ -222,6 +222,13 @@ class _Survey:
                 return None
             raise
 
+    def _has_type(self, name: str, value: Any) -> bool:
+        """Whether an attribute is declared with a type of the language."""
+        try:
+            return self._declared(name, value) is not None
+        except FrontendError:
+            return False
+
     def assigned(self) -> dict[str, ty.Type | FrontendError]:
         """The types of `self.x: T = ...` in the __init__ of the class and its bases."""
         if self._assigned is None:
@@ -250,10 +257,11 @@ class _Survey:
             return
         is_class = isinstance(value, type)
         is_object = not isinstance(value, type | tuple) and is_written(type(value))
-        if is_object and callable(value) and not hasattr(value, "_weft_jit_mode"):
+        is_called = callable(value) and not (is_object and self._has_type(name, value))
+        if is_object and is_called and not hasattr(value, "_weft_jit_mode"):
             self.objects[name] = type(value)
             return
-        if is_class or (callable(value) and not isinstance(value, Tensor | _C.dtype)):
+        if is_class or (is_called and not isinstance(value, Tensor | _C.dtype)):
             if name == "forward" and isinstance(value, FunctionType):
                 self.methods[name] = value
             else:
