@@ -3,7 +3,7 @@ values are carried only where they change, dtypes are numbers, and nothing is de
 
 from __future__ import annotations
 
-from weft.jit.archive import equality, grad_modes, numbers, tidy
+from weft.jit.archive import equality, numbers, tidy, with_blocks
 from weft.jit.archive.foreign import RENAMED
 from weft.jit.archive.known import base_name, operator_of
 from weft.jit.archive.substitutes import substitute_of
@@ -25,7 +25,7 @@ def canonical(graph: Graph, portable: bool = True) -> Graph:
     """A copy of the graph in that form. `portable`: functions stand for operators that PyTorch has
     not."""
     made = graph.copy()
-    grad_modes.lower(made)
+    with_blocks.lower(made)
     dce.run(made)  # what is dead would hold back casts
     tidy.sink_casts(made)
     for node in list(made.walk()):

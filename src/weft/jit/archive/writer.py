@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
+from weft.jit.archive.autocasts import refuse_questions
 from weft.jit.archive.collect import Collector
 from weft.jit.archive.cycles import refuse_cycles
 from weft.jit.archive.debug import origins_of
@@ -94,6 +95,7 @@ def _records_of(module: Any) -> tuple[Records, list[Any]]:
     program = Program(collector)
     code = files_of(program)
     refuse_cycles(collector, program.refuse)
+    refuse_questions(collector.definitions, program.refuse)
     if program.refused:
         refused = ", ".join(program.refused)
         raise RuntimeError(f"save: expected a program that archives can hold, got {refused}")
