@@ -94,18 +94,16 @@ class RecursiveScriptModule(Program, Savable, ScriptModule):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._hooked:
             return self._call_with_hooks(args, kwargs)
-        return self._run(*args, **kwargs)
+        return self._inside_hooks(*args, **kwargs)
 
-    def _run(self, *args: Any, **kwargs: Any) -> Any:
+    def _inside_hooks(self, *args: Any, **kwargs: Any) -> Any:
         info = self._jit_info
         name = "__hooked__" if info.hooks or info.pre_hooks else "forward"
         return executable_method(info, name)(self._jit_object, *args, **kwargs)
 
     @property
     def forward(self) -> Any:  # type: ignore[override]
-        """The compiled forward."""
-        if "_hooked" in self.__dict__ or self._jit_info.hooks:
-            return self._run  # between the hooks of Python
+        """The compiled forward, without its hooks."""
         return ScriptMethod(self, "forward")
 
     # Attributes -------------------------------------------------------------------------------

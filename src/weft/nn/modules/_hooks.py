@@ -156,11 +156,15 @@ class Hookable:
                     args = replaced if isinstance(replaced, tuple) else (replaced,)
         return args, kwargs
 
+    def _inside_hooks(self, *args: Any, **kwargs: Any) -> Any:
+        """What a call does between the hooks."""
+        return self.forward(*args, **kwargs)
+
     def _run_forward(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         hooks = self._hooks_of("_forward_hooks")
         with_kwargs = self._hooks_of("_forward_hooks_with_kwargs")
         try:
-            result = self.forward(*args, **kwargs)
+            result = self._inside_hooks(*args, **kwargs)
         except Exception:
             always = self._hooks_of("_forward_hooks_always_called")
             for number, hook in list(hooks.items()):
