@@ -363,6 +363,13 @@ def test_hooks():
     assert '__forward_hooks__ = ["hook_0_doubled", "hook_1_doubled", ]' in text
     again = loaded(data)
     assert again(weft.ones(1)).item() == 32 and again.inner(weft.ones(1)).item() == 4
+    for program in (again, jit.script(Hooked())):
+        assert (
+            program.forward(weft.ones(1)).item() == 4
+            and program.inner.forward(weft.ones(1)).item() == 2
+        )
+        program.register_forward_hook(lambda module, given, result: result + 1)
+        assert program(weft.ones(1)).item() == 33 and program.forward(weft.ones(1)).item() == 4
     assert code(again.save_to_buffer()) == code(data)
 
 
@@ -554,6 +561,40 @@ def test_autocast_in_torch(kind):
         for made, expected in zip(results, program(x)):
             wanted = torch.from_numpy(expected.float().detach().numpy())
             torch.testing.assert_close(made.float(), wanted, rtol=1e-2, atol=1e-2)
+
+
+class Chances(nn.Module):
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return nn.functional.binary_cross_entropy(x.sigmoid(), y)
+
+
+def chances() -> dict[str, Any]:
+    program = jit.script(Chances().eval())
+    traced = jit.trace(Chances().eval(), (weft.rand(2), weft.rand(2)))
+    return {"scripted": program, "frozen": jit.freeze(program), "traced": traced}
+
+
+@pytest.mark.parametrize("kind", ["scripted", "frozen", "traced"])
+def test_cross_entropy_of_chances(kind):
+    """Its gradient is no function of Python's, which archives could not hold."""
+    program, x, y = chances()[kind], weft.randn(4, requires_grad=True), weft.rand(4)
+    data = program.save_to_buffer()
+    again = loaded(data)
+    (expected,), (found,) = (weft.autograd.grad(p(x, y), x) for p in (program, again))
+    assert weft.equal(again(x, y), program(x, y)) and weft.equal(found, expected)
+    assert code(again.save_to_buffer()) == code(data)
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("kind", ["scripted", "frozen", "traced"])
+def test_cross_entropy_of_chances_in_torch(kind):
+    torch = pytest.importorskip("torch")
+    program, x, y = chances()[kind], weft.randn(4, requires_grad=True), weft.rand(4)
+    theirs = torch.from_numpy(x.detach().numpy()).requires_grad_()
+    loss = in_torch(program.save_to_buffer())(theirs, torch.from_numpy(y.numpy()))
+    loss.backward()
+    (expected,) = weft.autograd.grad(program(x, y), x)
+    torch.testing.assert_close(theirs.grad, torch.from_numpy(expected.numpy()))
 
 
 class Spectra(nn.Module):

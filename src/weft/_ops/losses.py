@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft._ops.table import NUMBERS, backward_of, backward_op, body_of, op, ops
+from weft._kernels.lang import log, log1p, maximum
+from weft._ops.table import FLOATS, NUMBERS, backward_of, backward_op, body_of, op, ops
 
 # ---- distances ----
 
@@ -200,3 +201,18 @@ def _bce_with_logits(self: Any, target: Any, weight: Any, pos_weight: Any, reduc
     scaled = minus_log if pos_weight is None else minus_log * ((pos_weight - 1) * target + 1)
     loss = (1 - target) * self + scaled
     return ops._reduced(loss if weight is None else loss * weight, reduction)
+
+
+backward_op(
+    "_cross_entropy_of_chances(Tensor self, Tensor target) -> Tensor",
+    doc="The cross entropy of probabilities self to target; logarithms are cut at -100.",
+    pointwise=lambda self, target: (
+        (target - 1) * maximum(log1p(-self), -100) - target * maximum(log(self), -100)
+    ),
+    dtypes=FLOATS,
+    promotion="floating",
+    grad={
+        "self": "grad * ((self - target) / ((1 - self) * self).clamp_min(1e-12))",
+        "target": "grad * (self.neg().log1p().clamp_min(-100) - self.log().clamp_min(-100))",
+    },
+)

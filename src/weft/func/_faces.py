@@ -193,16 +193,11 @@ def _one_by_one(level: Level, given: Any, create: bool, unused: bool) -> Any:
 
 @FACES("program", "apply")
 def _call(level: Level, run: Any, *args: Any, **kwargs: Any) -> Any:
-    """Compiled programs and custom autograd functions: sample by sample, but for those on elements
-    of tensors of one shape."""
+    """Compiled programs and custom autograd functions: sample by sample."""
     function = getattr(run, "apply", run)
     if not level.holds([args, kwargs]):
         with level.outside():
             return function(*args, **kwargs)
-    if getattr(run, "_on_elements", False):
-        samples = [level.expanded(each) for each in args]
-        with level.outside():
-            return level.wrap(function(*samples))
     name = getattr(run, "__name__", type(run).__name__)
     return level.one_by_one(name, lambda given: function(*given[0], **given[1]), [args, kwargs])
 

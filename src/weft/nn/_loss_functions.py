@@ -15,10 +15,10 @@ from weft._runtime.program_state import is_scripting, is_tracing
 from weft._runtime.samples import whole
 from weft._runtime.torch_function import declare as _declare
 from weft._tensor.aliases import numpy_names
-from weft.autograd import Function
 from weft.nn._reduction import legacy_get_string as _legacy
 
 _nn = _C._nn
+_cross_entropy_of_chances = _C._aten._cross_entropy_of_chances
 _linear = _nn.linear
 _mse_loss = _nn.mse_loss
 _l1_loss = _nn.l1_loss
@@ -273,27 +273,6 @@ def _refuse_outside(name: str, values: Tensor) -> None:
         raise RuntimeError(f"binary_cross_entropy: expected {name} in [0, 1], got values outside")
 
 
-class _CrossEntropyOfChances(Function):
-    """-(target log p + (1 - target) log(1 - p)), logarithms cut at -100, gradients kept finite."""
-
-    _on_elements = True
-
-    @staticmethod
-    def forward(ctx: Any, input: Tensor, target: Tensor) -> Tensor:
-        ctx.save_for_backward(input, target)
-        no = input.neg().log1p().clamp_min(-100)
-        return (target - 1) * no - target * input.log().clamp_min(-100)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor | None]:
-        input, target = ctx.saved_tensors
-        slope = (input - target) / ((1 - input) * input).clamp_min(1e-12)
-        for_target = None
-        if ctx.needs_input_grad[1]:
-            for_target = grad * (input.neg().log1p().clamp_min(-100) - input.log().clamp_min(-100))
-        return grad * slope, for_target
-
-
 @_full_precision
 def binary_cross_entropy(
     input: Tensor,
@@ -322,7 +301,7 @@ def binary_cross_entropy(
     _refuse_whole("binary_cross_entropy", input, target)
     _refuse_outside("input", input.detach())
     _refuse_outside("target", target.detach())
-    loss = _CrossEntropyOfChances.apply(input, target)
+    loss = _cross_entropy_of_chances(input, target)
     return _reduced("binary_cross_entropy", loss if weight is None else loss * weight, reduction)
 
 

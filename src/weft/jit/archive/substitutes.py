@@ -10,6 +10,7 @@ from weft.amp import get_autocast_dtype
 from weft.amp.autocast_mode import is_autocast_cpu_enabled
 from weft.jit.frontend.language.functions import compile_function
 from weft.jit.ir import Function
+from weft.nn._operators import losses
 from weft.nn._operators import recurrent as rnn
 from weft.nn.functional import scaled_dot_product_attention
 
@@ -173,6 +174,11 @@ def recurrent_layer(
     if backwards:
         output = output.narrow(-1, last.size(-1), last.size(-1))
     return output, last[-1], memory
+
+
+@_FUNCTIONS("aten::_cross_entropy_of_chances")
+def cross_entropy_of_chances(input: Tensor, target: Tensor) -> Tensor:
+    return losses.binary_cross_entropy(input, target, None, 0)
 
 
 # Transforms ---------------------------------------------------------------------------------------
