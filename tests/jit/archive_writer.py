@@ -10,6 +10,12 @@ from typing import Any, NamedTuple
 
 import weft
 
+_STORAGES = {
+    weft.float32: "torch.FloatStorage",
+    weft.float64: "torch.DoubleStorage",
+    weft.int64: "torch.LongStorage",
+}
+
 
 class Object(NamedTuple):
     """An object of a class of the archive's code."""
@@ -144,9 +150,7 @@ class _Pickle:
         self.name("torch._utils._rebuild_tensor_v2")
         self.data += b"(("
         self.text("storage")
-        self.name(
-            {weft.float32: "torch.FloatStorage", weft.int64: "torch.LongStorage"}[tensor.dtype]
-        )
+        self.name(_STORAGES[tensor.dtype])
         self.text(str(len(self.tensors)))
         self.text("cpu")
         self.value(tensor.numel())

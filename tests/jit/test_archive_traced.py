@@ -42,6 +42,16 @@ CASES = {
         "torch.abs(torch.stft(torch.ones([4]), 4, 4, 4, torch.ones([4]), False, True, True))",
         [[4], [0], [0]],
     ),
+    "abs of the language": ("ops.prim.abs(x)", [1, 2, 3]),
+    "result_type": ("torch.mul(x, torch.result_type(2.5, x))", [6, -12, 18]),
+    "remainder of a number": ("torch.remainder(7, x)", [0, -1, 1]),
+    "remainder of a number, whole": ("torch.remainder(7, torch.to(x, 4))", [0, -1, 1]),
+    "remainder of a fraction": ("torch.remainder(7.5, torch.to(x, 4))", [0.5, -0.5, 1.5]),
+    "bitwise_and of a number": ("torch.bitwise_and(6, torch.to(x, 4))", [0, 6, 2]),
+    "bitwise_or of a number": ("torch.bitwise_or(6, torch.to(x, 4))", [7, -2, 7]),
+    "bitwise_xor of a number": ("torch.bitwise_xor(6, torch.to(x, 4))", [7, -8, 5]),
+    "xlog1py of a number": ("torch.special_xlog1py(2, torch.mul(x, 0))", [0, 0, 0]),
+    "zeta of a number": ("torch.special_zeta(2, torch.abs(x))", [1.64493407, 0.64493407, 0.39493407]),
     "stft around": (
         "torch.abs(torch.stft(torch.ones([4]), 4, 4, 4, torch.ones([4]), True, 'reflect', False, "
         "True, True))",
@@ -71,3 +81,34 @@ def test_pytorch_says_the_same(name):
     again = torch.jit.load(io.BytesIO(jit.load(data).save_to_buffer()))(torch.tensor(X))
     for each in (torch.from_numpy(found.numpy()), again):
         torch.testing.assert_close(each, wanted, rtol=0, atol=1e-6)
+
+
+NUMBER = weft.tensor(2.5, dtype=weft.float64)
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "true_divide"])
+def test_constants_without_dimensions_are_numbers(name):
+    """A trace has the number of `x + 2.5` as a tensor of float64: of whole numbers it makes float32."""
+    whole = weft.tensor([1, 2])
+    for text, dtype in (
+        (f"torch.{name}(x, CONSTANTS.c0)", weft.float32),
+        (f"torch.{name}(CONSTANTS.c0, x)", weft.float64),
+    ):
+        program = jit.load(archive(forward(text), ROOT, [NUMBER], version=b"4\n"))
+        assert program(whole).dtype is dtype, text
+        again = jit.load(program.save_to_buffer())
+        assert again(whole).dtype is dtype and again.code == program.code
+
+
+@pytest.mark.parity
+def test_numbers_in_traces_of_torch():
+    torch = pytest.importorskip("torch")
+
+    def numbers(x):
+        return torch.arange(x.shape[0]) * 0.5, x.int() - 2.0, (x > 0) + 1.5, x.half() * 2.5, x / 2
+
+    file = io.BytesIO()
+    torch.jit.save(torch.jit.trace(numbers, (torch.ones(3),), check_trace=False), file)
+    mine, theirs = jit.load(file.getvalue())(weft.ones(3)), numbers(torch.ones(3))
+    for found, expected in zip(mine, theirs):
+        assert str(found.dtype) == str(expected.dtype) and found.tolist() == expected.tolist()

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import weft.nn.functional as F
-from weft import _C, amp
+from weft import _C, amp, special
 from weft._C import Tensor
 from weft._functions.norms import _weight_norm, norm_except_dim
+from weft._tensor.promotion import result_type
 from weft.jit.archive.numbers import dtype_of
 from weft.nn import _operators
 
@@ -76,6 +77,50 @@ def sum_to_size(self: Tensor, size: list[int]) -> Tensor:
     leading = self.dim() - len(size)
     dims = [i for i in range(self.dim()) if i < leading or size[i - leading] == 1]
     return self.sum(dims, keepdim=True).reshape(size) if len(dims) > 0 else self.reshape(size)
+
+
+@composed("prim::abs")
+def absolute(self: Tensor) -> Tensor:
+    return self.abs()
+
+
+# Of a number and a tensor, where weft's operators take two tensors -------------------------------
+
+
+def _zero_dimensional(number: Any, other: Tensor) -> Tensor:
+    return _C.full([], number, dtype=result_type(number, other))
+
+
+def remainder(self: Any, other: Tensor) -> Tensor:
+    return _C.remainder(_zero_dimensional(self, other), other)
+
+
+def bitwise_and(self: Any, other: Tensor) -> Tensor:
+    return _C.bitwise_and(_zero_dimensional(self, other), other)
+
+
+def bitwise_or(self: Any, other: Tensor) -> Tensor:
+    return _C.bitwise_or(_zero_dimensional(self, other), other)
+
+
+def bitwise_xor(self: Any, other: Tensor) -> Tensor:
+    return _C.bitwise_xor(_zero_dimensional(self, other), other)
+
+
+def special_xlog1py(self: Any, other: Tensor) -> Tensor:
+    return special.xlog1py(_zero_dimensional(self, other), other)
+
+
+def special_zeta(self: Any, other: Tensor) -> Tensor:
+    return special.zeta(_zero_dimensional(self, other), other)
+
+
+NUMBER_FIRST = {
+    f"aten::{function.__name__}": function
+    for function in (
+        remainder, bitwise_and, bitwise_or, bitwise_xor, special_xlog1py, special_zeta,
+    )
+}  # fmt: skip
 
 
 # Parts that may be written to: each has a history of its own --------------------------------------

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weft.jit.archive.functions import COMPOSED
+from weft.jit.archive.functions import COMPOSED, NUMBER_FIRST
 from weft.jit.archive.same import WRITTEN
 from weft.jit.ir import Function
 from weft.jit.ir.graph import Node, Value
@@ -30,7 +30,8 @@ def _found(function: Function) -> tuple[str, Callable[..., Any]] | None:
     """The operator, and the Python function that stands for it."""
     name = base_name(function)
     composed = ((kind, each) for kind, functions in COMPOSED.items() for each in functions)
-    return next((pair for pair in (*WRITTEN.items(), *composed) if _name(pair[1]) == name), None)
+    found = (*WRITTEN.items(), *composed, *NUMBER_FIRST.items())
+    return next((pair for pair in found if _name(pair[1]) == name), None)
 
 
 def _name(function: Any) -> str:

@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft import _C
+from weft._C import Tensor
 from weft.jit.archive import attention, images, traced, vision  # noqa: F401, which register
 from weft.jit.archive.former import FORMER
-from weft.jit.archive.functions import COMPOSED
+from weft.jit.archive.functions import COMPOSED, NUMBER_FIRST
 from weft.jit.archive.numbers import (
     NUMBERED_DTYPES,
     as_dtype,
@@ -58,9 +59,13 @@ class Operator(Sugared):
             raise UnknownOperator(error.message, call.range) from error
 
     def _call(self, c: Compiler, call: Call) -> Sugared:
+        call = _with_number(c, self.kind, call)
         last, former = FORMER.get(self.kind, (0, None))
         if former is not None and self.version <= last:
             return c.sugar(former, call.range, self.kind).call(c, call)
+        function = NUMBER_FIRST.get(self.kind)
+        if function is not None and _is_number_first(c, call):
+            return c.sugar(function, call.range, self.kind).call(c, call)
         overloads = _of_types(c, self.kind, call)
         found = _try(c, overloads, call)
         if found is not None:
@@ -75,10 +80,29 @@ class Operator(Sugared):
         function = find(self.kind)
         if function is None:
             raise UnknownOperator(self.missing(self.kind), call.range)
-        return c.sugar(function, call.range, self.kind).call(c, call)
+        return _as_number(c, c.sugar(function, call.range, self.kind).call(c, call), call)
 
     def key(self) -> Any:
         return ("operator", self.kind, self.version)
+
+
+# Where a constant tensor without dimensions is a number to PyTorch's optimizer: traces have the
+# numbers of a program so, and they decide dtypes otherwise than tensors.
+_TAKE_NUMBERS = frozenset(f"aten::{name}" for name in ("add", "sub", "mul", "div", "true_divide"))
+
+
+def _with_number(c: Compiler, kind: str, call: Call) -> Call:
+    """The call with a number for such a constant as the second operand."""
+    if kind not in _TAKE_NUMBERS or len(call.args) < 2 or "rounding_mode" in call.kwargs:
+        return call
+    held = call.args[1].value.static(c)
+    if not isinstance(held, Tensor) or held.dim() > 0 or held.dtype == _C.bool:
+        return call
+    if not _is_of_tensor(c, call):
+        return call
+    args = list(call.args)
+    args[1] = Arg(Simple(c.constant(held.item())), args[1].range)
+    return call._replace(args=args)
 
 
 def is_known(kind: str) -> bool:
@@ -119,9 +143,13 @@ def _try(c: Compiler, overloads: Sequence[Any], call: Call) -> Sugared | None:
     return None if isinstance(found, list) else _as_number(c, found, call)
 
 
-def _is_of_tensor(c: Compiler, call: Call) -> bool:
-    first = call.args[0] if call.args else None
-    return first is not None and c.type_of(first.value, first.range) is ty.TENSOR
+def _is_of_tensor(c: Compiler, call: Call, place: int = 0) -> bool:
+    arg = call.args[place] if place < len(call.args) else None
+    return arg is not None and c.type_of(arg.value, arg.range) is ty.TENSOR
+
+
+def _is_number_first(c: Compiler, call: Call) -> bool:
+    return _is_of_tensor(c, call, 1) and not _is_of_tensor(c, call)
 
 
 def _takes_tensor(operator: Any) -> bool:
@@ -165,6 +193,7 @@ def _object(c: Compiler, arg: Arg, wanted: ty.Type) -> Arg:
 
 
 def _as_number(c: Compiler, result: Sugared, call: Call) -> Sugared:
+    """A dtype is a number there."""
     if isinstance(result, Simple) and result.v.type is ty.DTYPE:
         return as_number(c, result, call.range)
     return result
