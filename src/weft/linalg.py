@@ -197,42 +197,46 @@ def multi_dot(tensors: Any) -> Tensor:
             "multi_dot: expected matrices, and vectors at the ends only, got shapes "
             f"{[tuple(part.shape) for part in parts]}"
         )
+    count = len(parts)
     splits = _cheapest_splits([parts[0].size(0)] + [part.size(1) for part in parts])
     spans = [(0, len(parts) - 1)]  # each before the two that it is the product of
     i = 0
     while i < len(spans):
         first, last = spans[i]
         if first < last:
-            spans.append((first, splits[first, last]))
-            spans.append((splits[first, last] + 1, last))
+            split = splits[first * count + last]
+            spans.append((first, split))
+            spans.append((split + 1, last))
         i += 1
-    made: dict[tuple[int, int], Tensor] = {}
+    made: dict[int, Tensor] = {}
     for first, last in reversed(spans):
         if first == last:
-            made[first, last] = parts[first]
+            product = parts[first]
         else:
-            split = splits[first, last]
-            made[first, last] = made[first, split] @ made[split + 1, last]
-    result = made[0, len(parts) - 1]
+            split = splits[first * count + last]
+            product = made[first * count + split] @ made[(split + 1) * count + last]
+        made[first * count + last] = product
+    result = made[count - 1]
     gone = [dim for dim, vector in enumerate((row, column)) if vector]
     return result.squeeze(gone) if gone else result
 
 
-def _cheapest_splits(sizes: list[int]) -> dict[tuple[int, int], int]:
-    """After which matrix to split the product of matrices first..last; matrix i is
-    sizes[i] x sizes[i + 1]."""
+def _cheapest_splits(sizes: list[int]) -> dict[int, int]:
+    """After which matrix to split the product of the matrices first..last, at first * count + last;
+    matrix i of `count` is sizes[i] x sizes[i + 1]. (Archives have no dicts with tuples as keys.)"""
     count = len(sizes) - 1
-    cost = {(i, i): 0 for i in range(count)}
-    splits: dict[tuple[int, int], int] = {}
+    cost = {i * count + i: 0 for i in range(count)}
+    splits: dict[int, int] = {}
     for length in range(1, count):
         for first in range(count - length):
             last = first + length
+            at = first * count + last
             for k in range(first, last):
                 outer = sizes[first] * sizes[k + 1] * sizes[last + 1]
-                total = cost[first, k] + cost[k + 1, last] + outer
-                if k == first or total < cost[first, last]:
-                    cost[first, last] = total
-                    splits[first, last] = k
+                total = cost[first * count + k] + cost[(k + 1) * count + last] + outer
+                if k == first or total < cost[at]:
+                    cost[at] = total
+                    splits[at] = k
     return splits
 
 

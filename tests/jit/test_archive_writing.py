@@ -597,6 +597,75 @@ def test_cross_entropy_of_chances_in_torch(kind):
     torch.testing.assert_close(theirs.grad, torch.from_numpy(expected.numpy()))
 
 
+# Programs whose traces, or that frozen, call kernels that PyTorch has not.
+OF_MATRICES = {
+    "lu_factor": lambda x: weft.linalg.lu_factor(x),
+    "lu_factor_ex": lambda x: weft.linalg.lu_factor_ex(x),
+    "lu": lambda x: weft.linalg.lu(x),
+    "solve_ex": lambda x: weft.linalg.solve_ex(x, x.mT),
+    "ldl_factor": lambda x: weft.linalg.ldl_factor(x + x.mT),
+    "ldl_factor_ex": lambda x: weft.linalg.ldl_factor_ex(x + x.mT),
+    "ldl_solve": lambda x: weft.linalg.ldl_solve(*weft.linalg.ldl_factor(x + x.mT), x),
+    "pinv": lambda x: weft.linalg.pinv(x),
+    "pinv of low rank": lambda x: weft.linalg.pinv(x[:, :1] @ x[:1]),
+    "multi_dot": lambda x: weft.linalg.multi_dot([x, x, x[0]]),
+    "H": lambda x: x.H,
+    "bessel": lambda x: weft.special.bessel_j0(x),
+    "polynomial": lambda x: weft.special.hermite_polynomial_h(x, weft.tensor(3.0)),
+    "constant tuples": lambda x: weft.fft.fft(x, 5),
+}
+
+
+class Of(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Tensor) -> Any:
+        return self.function(x)
+
+
+def of_matrices(name: str, frozen: bool) -> tuple[Any, Tensor]:
+    x = weft.tensor([[2.0, 1, 0], [1, -3, 1], [0.5, 1, 4]])
+    traced = jit.trace(Of(OF_MATRICES[name]).eval(), (x,))
+    return (jit.freeze(traced) if frozen else traced), x
+
+
+def tensors_of(result: Any) -> list[Any]:
+    return list(result) if isinstance(result, list | tuple) else [result]
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("name", OF_MATRICES)
+def test_functions_of_matrices(name, frozen):
+    program, x = of_matrices(name, frozen)
+    data = program.save_to_buffer()
+    again = loaded(data)
+    for found, expected in zip(tensors_of(again(x)), tensors_of(program(x)), strict=True):
+        assert found.dtype is expected.dtype and weft.allclose(found, expected, atol=1e-5)
+    assert code(again.save_to_buffer()) == code(data)
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("name", OF_MATRICES)
+def test_functions_of_matrices_in_torch(name, frozen):
+    torch = pytest.importorskip("torch")
+    program, x = of_matrices(name, frozen)
+    trains = not name.startswith(("ldl", "bessel", "polynomial"))  # which have no gradient
+    theirs = torch.from_numpy(x.numpy().copy()).requires_grad_(trains)
+    mine = x.requires_grad_(trains)
+    results = tensors_of(in_torch(program.save_to_buffer())(theirs)), tensors_of(program(mine))
+    for found, expected in zip(*results, strict=True):
+        wanted = torch.from_numpy(expected.detach().numpy())
+        torch.testing.assert_close(found.detach(), wanted, atol=1e-4, rtol=1e-4)
+    losses = [sum((r * r).sum().real for r in part if r.requires_grad) for part in results]
+    if isinstance(losses[1], Tensor):
+        (expected,) = weft.autograd.grad(losses[1], mine)
+        (found,) = torch.autograd.grad(losses[0], theirs)
+        torch.testing.assert_close(found, torch.from_numpy(expected.numpy()), atol=1e-3, rtol=1e-3)
+
+
 class Spectra(nn.Module):
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         whole, half = weft.fft.fft2(x), weft.fft.rfft(x, norm="ortho")

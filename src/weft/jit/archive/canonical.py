@@ -6,7 +6,7 @@ from __future__ import annotations
 from weft.jit.archive import equality, numbers, tidy, with_blocks
 from weft.jit.archive.foreign import RENAMED
 from weft.jit.archive.known import base_name, operator_of
-from weft.jit.archive.substitutes import substitute_of
+from weft.jit.archive.substitutes import SPECIAL, special_function, substitute_of
 from weft.jit.ir import Function, Graph, Node
 from weft.jit.ir import types as ty
 from weft.jit.ir.value import Value
@@ -46,6 +46,7 @@ def canonical(graph: Graph, portable: bool = True) -> Graph:
 
 
 def _change(graph: Graph, node: Node) -> None:
+    tidy.build_tuples(graph, node)
     if node.kind == "prim::Loop":
         if not (is_counted(node) or may_run_forever(node)):
             _to_while(graph, node)
@@ -76,6 +77,10 @@ def _substitute(graph: Graph, node: Node) -> None:
         node.kind = _IDENTITIES[kind]  # members of PyTorch's enums are not always the same object
     elif kind == "aten::repr" and node.inputs[0].type is ty.STR:
         _call(graph, node, substitute_of("aten::repr.str"))
+    elif kind in SPECIAL and node.inputs[-1].is_constant:
+        name = node.inputs[-1].constant
+        node.remove_input(len(node.inputs) - 1)
+        _call(graph, node, special_function(name))
     elif kind in RENAMED:
         node.kind = RENAMED[kind]
     else:

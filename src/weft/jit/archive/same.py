@@ -38,7 +38,8 @@ _WRITTEN: tuple[tuple[str, Any, str], ...] = (
     (
         "linalg_",
         weft.linalg,
-        "cond diagonal lu_solve matrix_exp matrix_norm multi_dot norm pinv tensorinv vander vecdot",
+        """cond diagonal ldl_factor_ex ldl_solve lu_solve matrix_exp matrix_norm multi_dot norm pinv
+        solve_ex tensorinv vander vecdot""",
     ),
     (
         "special_",

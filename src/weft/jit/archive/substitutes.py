@@ -3,13 +3,16 @@ which the frontend compiles and the archive has among its code."""
 
 from __future__ import annotations
 
-from weft import _C, fft
+import inspect
+
+from weft import _C, fft, linalg, special
 from weft._C import Tensor
+from weft._functions import factorizations, lu
 from weft._runtime.rules import Rules
 from weft.amp import get_autocast_dtype
 from weft.amp.autocast_mode import is_autocast_cpu_enabled
 from weft.jit.frontend.language.functions import compile_function
-from weft.jit.ir import Function
+from weft.jit.ir import Function, Graph
 from weft.nn._operators import losses
 from weft.nn._operators import recurrent as rnn
 from weft.nn.functional import scaled_dot_product_attention
@@ -94,6 +97,53 @@ def real(a: complex) -> float:
 @_FUNCTIONS("prim::imag.complex")
 def imag(a: complex) -> float:
     return float(_C.view_as_real(_C.tensor(a, dtype=_C.complex128))[1])
+
+
+# Matrices -----------------------------------------------------------------------------------------
+
+
+@_FUNCTIONS("aten::_lu_factor")
+def lu_factor(A: Tensor, check_errors: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    LU, pivots, info = lu.linalg_lu_factor_ex(A, check_errors=check_errors)
+    P = lu.lu_unpack(LU, pivots, unpack_data=False)[0]
+    return LU, pivots, P.abs().argmax(-1), info
+
+
+@_FUNCTIONS("aten::_ldl_factor")
+def ldl_factor(self: Tensor, hermitian: bool) -> tuple[Tensor, Tensor, Tensor]:
+    LD, pivots, info = factorizations.ldl_factor_ex(self, hermitian=hermitian)
+    return LD, pivots, info
+
+
+@_FUNCTIONS("aten::_ldl_solve")
+def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, hermitian: bool) -> Tensor:
+    return factorizations.ldl_solve(LD, pivots, B, hermitian=hermitian)
+
+
+@_FUNCTIONS("aten::_pinv")
+def pinv(A: Tensor, inverse: Tensor) -> Tensor:
+    """The trace of a matrix and its pseudo-inverse is the number of singular values that count."""
+    values = linalg.svdvals(A.detach())
+    count = (inverse @ A.detach()).abs().diagonal(0, -2, -1).sum(-1, keepdim=True).round().long()
+    above = _C.cat([values[..., :1] * 2 + 1, values], -1).gather(-1, count)
+    below = _C.cat([values, _C.zeros_like(values[..., :1])], -1).gather(-1, count)
+    return linalg.pinv(A, atol=((above + below) / 2).squeeze(-1))
+
+
+@_FUNCTIONS("aten::H")
+def transposed(self: Tensor) -> Tensor:
+    return self.mH if self.dim() > 0 else self
+
+
+SPECIAL = ("aten::_special_bessel", "aten::_special_polynomial")
+
+
+def special_function(name: str) -> Function:
+    """The function that one of SPECIAL is by what its last argument names. PyTorch has it as an
+    operator, so only its name is written."""
+    function = getattr(special, name)
+    made = f"__torch__.{function.__module__}.{function.__qualname__}"
+    return Function(made, Graph(), list(inspect.signature(function).parameters))
 
 
 # Layers -------------------------------------------------------------------------------------------

@@ -176,6 +176,22 @@ def fold(graph: Graph, node: Node) -> None:
     leave_out(node, constant)
 
 
+def build_tuples(graph: Graph, node: Node) -> None:
+    """Constant tuples, which folding makes, are made of constants where they are used: so the text
+    is read."""
+    for value in node.inputs:
+        if value.is_constant and isinstance(value.type, ty.TupleType):
+            with graph.inserting(before=node), graph.at_range(node.range):
+                node.replace_input(value, _tuple_of(graph, value.constant, value.type))
+
+
+def _tuple_of(graph: Graph, value: Any, type: ty.Type) -> Value:
+    if not isinstance(type, ty.TupleType) or type.name is not None:
+        return graph.constant(value, type)
+    parts = [_tuple_of(graph, part, each) for part, each in zip(value, type.elems)]
+    return graph.emit("prim::TupleConstruct", parts, (type,)).output
+
+
 def unpack(node: Node) -> None:
     """Items of a tuple that is made here are read without it."""
     made = node.inputs[0].node
