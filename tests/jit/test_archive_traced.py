@@ -38,6 +38,21 @@ CASES = {
     "dim_arange": ("torch._dim_arange(x, 0)", [0, 1, 2]),
     "softmax": ("torch._softmax(torch.mul(x, 0), 0, False)", [1 / 3] * 3),
     "conv": ("torch.thnn_conv2d(torch.ones([1, 1, 2, 2]), torch.ones([1, 1, 2, 2]), [2, 2])", [[[[4]]]]),
+    "fractional_max_pool2d": (
+        "torch.fractional_max_pool2d(torch.reshape(torch.arange(16., dtype=6), [1, 1, 4, 4]), "
+        "[2, 2], [2, 2], torch.zeros([1, 1, 2]))[0]",
+        [[[[5, 7], [13, 15]]]],
+    ),
+    "fractional_max_pool3d": (
+        "torch.fractional_max_pool3d(torch.reshape(torch.arange(27., dtype=6), [1, 1, 3, 3, 3]), "
+        "[2, 2, 2], [1, 1, 1], torch.zeros([1, 1, 3]))[0]",
+        [[[[[26]]]]],
+    ),
+    "nll_loss2d": (
+        "torch.nll_loss2d(torch.reshape(torch.arange(8., dtype=6), [1, 2, 2, 2]), "
+        "torch.to(torch.zeros([1, 2, 2]), 4), None, 0, -100)",
+        [[[0, -1], [-2, -3]]],
+    ),
     "stft": (
         "torch.abs(torch.stft(torch.ones([4]), 4, 4, 4, torch.ones([4]), False, True, True))",
         [[4], [0], [0]],

@@ -379,6 +379,33 @@ def test_hooks_in_torch():
     assert in_torch(jit.script(Hooked()).save_to_buffer())(torch.ones(1)).item() == 32
 
 
+class Named(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.ways = nn.ModuleDict({"in": nn.Linear(2, 2), "0": nn.ReLU()})
+        self.register_buffer("lambda", weft.ones(2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.ways["0"](self.ways["in"](x)) + getattr(self, "lambda")
+
+
+def test_members_whose_names_are_keywords():
+    program = jit.script(Named())
+    data = program.save_to_buffer()
+    again = loaded(data)
+    assert weft.equal(again(weft.ones(2)), program(weft.ones(2)))
+    assert list(again.state_dict()) == list(program.state_dict())
+    assert code(again.save_to_buffer()) == code(data)
+
+
+@pytest.mark.parity
+def test_members_whose_names_are_keywords_in_torch():
+    torch = pytest.importorskip("torch")
+    program = jit.script(Named())
+    found = in_torch(program.save_to_buffer())(torch.ones(2))
+    assert found.tolist() == pytest.approx(program(weft.ones(2)).tolist())
+
+
 @pytest.mark.parity
 def test_definitions_and_training_in_torch():
     torch = pytest.importorskip("torch")

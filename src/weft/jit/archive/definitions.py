@@ -8,6 +8,7 @@ from weft.jit.archive.collect import Definition, attributes_of, hooks_of, is_kin
 from weft.jit.archive.constants import is_literal
 from weft.jit.archive.debug import Line
 from weft.jit.archive.printer import FunctionPrinter, Program
+from weft.jit.archive.variables import is_name
 from weft.jit.ir import Function
 from weft.jit.ir import types as ty
 
@@ -70,7 +71,7 @@ def _kinds(type: ty.ClassType) -> Iterable[str]:
 
 def _attribute(program: Program, name: str, type: ty.Type) -> str:
     text = program.names.type(type)
-    return f"{name} : {text}" if name.isidentifier() else f'__annotations__["{name}"] = {text}'
+    return f"{name} : {text}" if is_name(name) else f'__annotations__["{name}"] = {text}'
 
 
 def _constants(program: Program, type: ty.ClassType) -> Iterable[str]:
@@ -80,7 +81,7 @@ def _constants(program: Program, type: ty.ClassType) -> Iterable[str]:
             name != "training"
             and each.kind == "constant"
             and is_literal(each.value)
-            and name.isidentifier()
+            and is_name(name)
         ):
             text = program.constants.text(each.value)
             yield f"{name} : Final[{program.names.type(each.type)}] = {text}"

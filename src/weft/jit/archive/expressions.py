@@ -9,6 +9,7 @@ from weft._runtime.rules import Rules
 from weft.jit.archive import calls, known
 from weft.jit.archive.collect import is_hook, method_name
 from weft.jit.archive.foreign import KEYS, is_custom
+from weft.jit.archive.variables import is_name
 from weft.jit.ir import Function
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Node
@@ -95,7 +96,7 @@ def _tuple_index(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> 
 @_WRITERS("prim::GetAttr")
 def _attribute(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
     name = node.attrs["name"]
-    return f"{texts[0]}.{name}" if name.isidentifier() else f'getattr({texts[0]}, "{name}")'
+    return f"{texts[0]}.{name}" if is_name(name) else f'getattr({texts[0]}, "{name}")'
 
 
 @_WRITERS("prim::EnumName")

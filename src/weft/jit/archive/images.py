@@ -110,6 +110,24 @@ def _scattered(values: Tensor, indices: Tensor, size: list[int]) -> Tensor:
     return made.scatter(-1, indices.flatten(-len(size)), flat).reshape([*outer, *size])
 
 
+@composed("aten::fractional_max_pool2d")
+def fractional_max_pool2d(
+    self: Tensor, kernel_size: list[int], output_size: list[int], random_samples: Tensor
+) -> tuple[Tensor, Tensor]:
+    return F.fractional_max_pool2d_with_indices(
+        self, kernel_size, output_size, None, True, random_samples
+    )
+
+
+@composed("aten::fractional_max_pool3d")
+def fractional_max_pool3d(
+    self: Tensor, kernel_size: list[int], output_size: list[int], random_samples: Tensor
+) -> tuple[Tensor, Tensor]:
+    return F.fractional_max_pool3d_with_indices(
+        self, kernel_size, output_size, None, True, random_samples
+    )
+
+
 # Borders ------------------------------------------------------------------------------------------
 
 

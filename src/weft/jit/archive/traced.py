@@ -79,3 +79,12 @@ def thnn_conv2d(
     stride: list[int] = [1, 1], padding: list[int] = [0, 0],  # noqa: B006
 ) -> Tensor:  # fmt: skip
     return F.conv2d(self, weight, bias, stride, padding)
+
+
+@composed("aten::nll_loss2d")
+def nll_loss2d(
+    self: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int = 1,
+    ignore_index: int = -100,
+) -> Tensor:  # fmt: skip
+    """What nll_loss was up to PyTorch 1.9 for images."""
+    return weft._C._nn.nll_loss_nd(self, target, weight, reduction, ignore_index)

@@ -22,6 +22,11 @@ _NUMBER = re.compile(r"\.\d+$")  # by which the IR tells values of one name apar
 _TEMPORARY = re.compile(r"(_\d+)*")
 
 
+def is_name(text: str) -> bool:
+    """Whether an attribute can be read by a dot and its name: "in" and "0" cannot."""
+    return text.isidentifier() and not keyword.iskeyword(text)
+
+
 class Variables:
     """Gives each value a variable: by the name it has in the source, or `_0`, `_1`, ..."""
 
