@@ -73,25 +73,13 @@ WEFT_INLINE void pair_rows_body(const uint16_t* rows, int64_t count, uint32_t* _
   }
 }
 
-#define DEFINE(level, target, width)                                                              \
-  template <class T>                                                                              \
-  target void pack_strip_##level(const Geometry& g, const T* image, int64_t begin, int64_t count, \
-                                 int64_t column, T* to) {                                         \
-    pack_strip_body(g, image, begin, count, column, to);                                          \
-  }                                                                                               \
-  target void pair_rows_##level(const uint16_t* rows, int64_t count, uint32_t* to) {              \
-    pair_rows_body(rows, count, to);                                                              \
-  }
-WEFT_LEVELS(DEFINE)
-#undef DEFINE
-
 template <class T>
 void pack_strip(const Geometry& g, const T* image, int64_t begin, int64_t count, int64_t column,
                 T* to) {
-  WEFT_PICK(pack_strip, g, image, begin, count, column, to);
+  at_level([&](auto) WEFT_INLINED { pack_strip_body(g, image, begin, count, column, to); });
 }
 void pair_rows(const uint16_t* rows, int64_t count, uint32_t* to) {
-  WEFT_PICK(pair_rows, rows, count, to);
+  at_level([&](auto) WEFT_INLINED { pair_rows_body(rows, count, to); });
 }
 
 // The same in words of positions that follow each other.

@@ -6,18 +6,15 @@
 
 #include "core/thread_pool.h"
 #include "ops/conv_channels.h"
-#include "ops/conv_vector.h"
-#include "ops/levels.h"
 #include "ops/packed_weight.h"
 #include "ops/scratch.h"
+#include "ops/vector.h"
 
 namespace weft::native::conv {
 namespace {
 
 template <int Lanes>
-struct ChannelsOf {
-  typedef float type __attribute__((vector_size(Lanes * sizeof(float))));
-};
+using Channels = Vector<float, Lanes * sizeof(float)>;
 
 // The given channel of each group, in all lanes of the group.
 template <int Group, int Channel, class Vector, int... Lanes>
@@ -61,7 +58,7 @@ WEFT_INLINE void add_tap(const Vector (&values)[Count], const float* taps, int64
 template <int Lanes, int Group, int Count>
 WEFT_INLINE void channel_columns(const Geometry& g, const ChannelLine& line, int64_t x,
                                  int64_t left, int64_t right) {
-  using Vector = typename ChannelsOf<Lanes>::type;
+  using Vector = Channels<Lanes>;
   const int64_t channels = g.in_channels, step = g.stride_w * channels;
   const float* image = line.image + (x * g.stride_w - g.pad_w) * channels;
   for (int64_t next = 0; next < channels; next += Lanes) {
@@ -138,7 +135,7 @@ WEFT_INLINE void add_products(const Vector& grad, const Vector& values, Vector* 
 template <int Lanes, int Group, int Count>
 WEFT_INLINE void add_columns(const Geometry& g, const WeightLine& line, int64_t first,
                              int64_t begin, int64_t end) {
-  using Vector = typename ChannelsOf<Lanes>::type;
+  using Vector = Channels<Lanes>;
   if (begin >= end) return;
   const int64_t step = g.stride_w * g.in_channels, apart = g.dilation_w * g.in_channels;
   const float* grad = line.grad + begin * g.in_channels;
@@ -190,27 +187,6 @@ constexpr int kGroupLanes = 16;
 template <int Group>
 using ChannelsEach = std::integral_constant<int, Group>;
 
-#define DEFINE(level, target, width)                                       \
-  template <int Group>                                                     \
-  target void channel_line_##level(ChannelsEach<Group>, const Geometry& g, \
-                                   const ChannelLine& line) {              \
-    if (Group > 1 || g.in_channels >= kGroupLanes) {                       \
-      return channel_line_body<kGroupLanes, Group>(g, line);               \
-    }                                                                      \
-    if (g.in_channels >= 4) return channel_line_body<4, 1>(g, line);       \
-    channel_line_body<1, 1>(g, line);                                      \
-  }                                                                        \
-  template <int Group>                                                     \
-  target void weight_line_##level(ChannelsEach<Group>, const Geometry& g,  \
-                                  const WeightLine& line) {                \
-    const int64_t c = weight_line_body<kGroupLanes, Group>(g, line, 0);    \
-    if constexpr (Group == 1) {                                            \
-      weight_line_body<1, 1>(g, line, weight_line_body<4, 1>(g, line, c)); \
-    }                                                                      \
-  }
-WEFT_LEVELS(DEFINE)
-#undef DEFINE
-
 // fn(ChannelsEach) of a group's channels.
 template <class Fn>
 void with_group(const Geometry& g, Fn&& fn) {
@@ -226,10 +202,25 @@ void with_group(const Geometry& g, Fn&& fn) {
   }
 }
 void channel_line(const Geometry& g, const ChannelLine& line) {
-  with_group(g, [&](auto each) { WEFT_PICK(channel_line, each, g, line); });
+  with_group(g, [&]<int Group>(ChannelsEach<Group>) {
+    at_level([&](auto) WEFT_INLINED {
+      if (Group > 1 || g.in_channels >= kGroupLanes) {
+        return channel_line_body<kGroupLanes, Group>(g, line);
+      }
+      if (g.in_channels >= 4) return channel_line_body<4, 1>(g, line);
+      channel_line_body<1, 1>(g, line);
+    });
+  });
 }
 void weight_line(const Geometry& g, const WeightLine& line) {
-  with_group(g, [&](auto each) { WEFT_PICK(weight_line, each, g, line); });
+  with_group(g, [&]<int Group>(ChannelsEach<Group>) {
+    at_level([&](auto) WEFT_INLINED {
+      const int64_t c = weight_line_body<kGroupLanes, Group>(g, line, 0);
+      if constexpr (Group == 1) {
+        weight_line_body<1, 1>(g, line, weight_line_body<4, 1>(g, line, c));
+      }
+    });
+  });
 }
 
 // Where the results of a convolution lie: from a column, a line, an image to the next.

@@ -1,20 +1,13 @@
 #include "ops/conv_plane.h"
 
-#include <cstring>
-
-#include "ops/conv_vector.h"
-#include "ops/levels.h"
+#include "ops/vector.h"
 
 namespace weft::native::conv {
 namespace {
 
 constexpr int64_t kLanes = 16;
 template <class T>
-struct LanesOf {
-  typedef T type __attribute__((vector_size(kLanes * sizeof(T))));
-};
-template <class T>
-using Lanes = typename LanesOf<T>::type;
+using Lanes = Vector<T, kLanes * sizeof(T)>;
 
 // 16 positions a step. With KernelH and KernelW known the loops over taps unroll, and the taps stay
 // in registers.
@@ -44,27 +37,15 @@ WEFT_INLINE void correlate_body(const PlaneTaps& t, int64_t line, const T* padde
           load(values, to + x);
           sums += values;
         }
-        std::memcpy(to + x, &sums, sizeof(sums));
+        store(sums, to + x);
       } else {
         T tail[kLanes];
-        std::memcpy(tail, &sums, sizeof(sums));
+        store(sums, tail);
         for (int64_t k = 0; k < count; ++k) to[x + k] = add ? to[x + k] + tail[k] : tail[k];
       }
     }
   }
 }
-
-#define DEFINE(level, target, width)                                                              \
-  template <class T>                                                                              \
-  target void correlate_##level(const PlaneTaps& t, int64_t line, const T* padded, const T* taps, \
-                                T start, bool add, T* out) {                                      \
-    if (t.kernel_h == 3 && t.kernel_w == 3) {                                                     \
-      return correlate_body<3, 3>(t, line, padded, taps, start, add, out);                        \
-    }                                                                                             \
-    correlate_body<0, 0>(t, line, padded, taps, start, add, out);                                 \
-  }
-WEFT_LEVELS(DEFINE)
-#undef DEFINE
 
 }  // namespace
 
@@ -78,7 +59,12 @@ void fill_plane(const PaddedPlane& p, const T* plane, T* padded) {
 template <class T>
 void correlate_plane(const PlaneTaps& t, int64_t line, const T* padded, const T* taps, T start,
                      bool add, T* out) {
-  WEFT_PICK(correlate, t, line, padded, taps, start, add, out);
+  at_level([&](auto) WEFT_INLINED {
+    if (t.kernel_h == 3 && t.kernel_w == 3) {
+      return correlate_body<3, 3>(t, line, padded, taps, start, add, out);
+    }
+    correlate_body<0, 0>(t, line, padded, taps, start, add, out);
+  });
 }
 
 #define INSTANTIATE(T)                                           \

@@ -4,23 +4,16 @@
 
 #include "core/thread_pool.h"
 #include "ops/conv_channels.h"
-#include "ops/conv_vector.h"
-#include "ops/levels.h"
 #include "ops/packed_weight.h"
 #include "ops/scratch.h"
 #include "ops/tiled_gemm.h"
+#include "ops/vector.h"
 
 namespace weft::native::conv {
 namespace {
 
 using blas::kStrip;
 constexpr int64_t kPoints = 16;
-
-// A register of floats; Bytes: of a register.
-template <int Bytes>
-struct VectorOf {
-  typedef float type __attribute__((vector_size(Bytes)));
-};
 
 // Calls fn(i) for vectors that cover [0, count). The last one starts early enough to be whole.
 template <class Vector, class Fn>
@@ -121,30 +114,20 @@ WEFT_INLINE void transform_output_body(const float* m, int64_t distance, int64_t
   });
 }
 
-#define DEFINE(level, target, width)                                                          \
-  target void transform_kernels_##level(const float* taps, int64_t step, float* u,            \
-                                        int64_t distance) {                                   \
-    transform_kernels_body<VectorOf<width>::type>(taps, step, u, distance);                   \
-  }                                                                                           \
-  target void transform_input_##level(const float* const* pixels, int64_t channels, float* v, \
-                                      int64_t distance) {                                     \
-    transform_input_body<VectorOf<width>::type>(pixels, channels, v, distance);               \
-  }                                                                                           \
-  target void transform_output_##level(const float* m, int64_t distance, int64_t channels,    \
-                                       const Results& results) {                              \
-    transform_output_body<VectorOf<width>::type>(m, distance, channels, results);             \
-  }
-WEFT_LEVELS(DEFINE)
-#undef DEFINE
-
 void transform_kernels(const float* taps, int64_t step, float* u, int64_t distance) {
-  WEFT_PICK(transform_kernels, taps, step, u, distance);
+  at_level([&](auto bytes) WEFT_INLINED {
+    transform_kernels_body<Vector<float, bytes()>>(taps, step, u, distance);
+  });
 }
 void transform_input(const float* const* pixels, int64_t channels, float* v, int64_t distance) {
-  WEFT_PICK(transform_input, pixels, channels, v, distance);
+  at_level([&](auto bytes) WEFT_INLINED {
+    transform_input_body<Vector<float, bytes()>>(pixels, channels, v, distance);
+  });
 }
 void transform_output(const float* m, int64_t distance, int64_t channels, const Results& results) {
-  WEFT_PICK(transform_output, m, distance, channels, results);
+  at_level([&](auto bytes) WEFT_INLINED {
+    transform_output_body<Vector<float, bytes()>>(m, distance, channels, results);
+  });
 }
 
 // Points, and what is transformed together, lie a line of the cache more apart than they are long:

@@ -1,19 +1,16 @@
 #include "ops/deinterleave.h"
 
-#include "ops/fft_vector.h"
+#include "ops/vector.h"
 
 namespace weft::native {
 namespace {
 
-using fft::load;
-using fft::store;
-
 template <int kBytes, class T>
 WEFT_INLINE void deinterleave_body(const T* from, int64_t count, T* even, T* odd) {
   constexpr int64_t kLanes = kBytes / sizeof(T);
-  typename fft::VectorOf<T, kBytes>::mask evens;
+  typename VectorOf<T, kBytes>::mask evens;
   for (int64_t l = 0; l < kLanes; ++l) evens[l] = 2 * l;
-  fft::Vector<T, kBytes> low, high;
+  Vector<T, kBytes> low, high;
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
     load(low, from + 2 * i);
@@ -27,19 +24,11 @@ WEFT_INLINE void deinterleave_body(const T* from, int64_t count, T* even, T* odd
   }
 }
 
-#define DEFINE(level, target, width)                                                \
-  template <class T>                                                                \
-  target void deinterleave_##level(const T* from, int64_t count, T* even, T* odd) { \
-    deinterleave_body<width>(from, count, even, odd);                               \
-  }
-WEFT_LEVELS(DEFINE)
-#undef DEFINE
-
 }  // namespace
 
 template <class Word>
 void deinterleave_words(const Word* from, int64_t count, Word* even, Word* odd) {
-  WEFT_PICK(deinterleave, from, count, even, odd);
+  at_level([&](auto bytes) WEFT_INLINED { deinterleave_body<bytes()>(from, count, even, odd); });
 }
 template void deinterleave_words(const uint32_t*, int64_t, uint32_t*, uint32_t*);
 template void deinterleave_words(const uint64_t*, int64_t, uint64_t*, uint64_t*);

@@ -2,15 +2,11 @@
 
 #include <algorithm>
 
-#include "ops/fft_vector.h"
 #include "ops/tiled_gemm.h"
+#include "ops/vector.h"
 
 namespace weft::blas {
 namespace {
-
-using fft::load;
-using fft::store;
-using fft::Vector;
 
 // Rows that meet an element of b at once; integers come one by one.
 template <class T>
@@ -226,43 +222,9 @@ WEFT_INLINE void strips_body(int64_t groups, int64_t c_group, int64_t m, int64_t
   }
 }
 
-#define DEFINE(level, target, width)                                                               \
-  template <class T>                                                                               \
-  target void dots_##level(int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t a_row,    \
-                           const T* b, int64_t b_column, T beta, T* c, int64_t c_row) {            \
-    dots_body<width>(m, n, k, alpha, a, a_row, b, b_column, beta, c, c_row);                       \
-  }                                                                                                \
-  template <class T>                                                                               \
-  target void add_##level(int64_t m, int64_t n, int64_t k, const T* x, int64_t x_row, const T* b,  \
-                          int64_t b_row, T* c, int64_t c_row) {                                    \
-    add_body<width>(m, n, k, x, x_row, b, b_row, c, c_row);                                        \
-  }                                                                                                \
-  template <class T>                                                                               \
-  target void strips_##level(int64_t groups, int64_t c_group, int64_t m, int64_t n, int64_t k,     \
-                             const T* a, int64_t a_row, const T* b, const T* bias, const T* start, \
-                             T* c, int64_t c_row) {                                                \
-    strips_body<width>(groups, c_group, m, n, k, a, a_row, b, bias, start, c, c_row);              \
-  }                                                                                                \
-  int64_t strip_bytes_##level() { return kStripVectors<width> * width; }
-WEFT_LEVELS(DEFINE)
-#undef DEFINE
-
-template <class T>
-void dots(int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t a_row, const T* b,
-          int64_t b_column, T beta, T* c, int64_t c_row) {
-  WEFT_PICK(dots, m, n, k, alpha, a, a_row, b, b_column, beta, c, c_row);
+int64_t strip_bytes() {
+  return at_level([](auto bytes) WEFT_INLINED { return kStripVectors<bytes()> * bytes(); });
 }
-template <class T>
-void add(int64_t m, int64_t n, int64_t k, const T* x, int64_t x_row, const T* b, int64_t b_row,
-         T* c, int64_t c_row) {
-  WEFT_PICK(add, m, n, k, x, x_row, b, b_row, c, c_row);
-}
-template <class T>
-void strips(int64_t groups, int64_t c_group, int64_t m, int64_t n, int64_t k, const T* a,
-            int64_t a_row, const T* b, const T* bias, const T* start, T* c, int64_t c_row) {
-  WEFT_PICK(strips, groups, c_group, m, n, k, a, a_row, b, bias, start, c, c_row);
-}
-int64_t strip_bytes() { WEFT_PICK(strip_bytes); }
 
 }  // namespace
 
@@ -293,7 +255,10 @@ void few_rows(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>& a
   }
   const T* const x = in_place ? a.data : packed.data();
   const int64_t x_row = in_place ? a.row : line;
-  if (by_columns) return dots(m, n, k, alpha, x, x_row, b.data, b.column, beta, c, c_row);
+  if (by_columns) {
+    return at_level([](auto bytes, auto... given) WEFT_INLINED { dots_body<bytes()>(given...); }, m,
+                    n, k, alpha, x, x_row, b.data, b.column, beta, c, c_row);
+  }
   // Columns of c stay in the nearest cache while the rows of b stream by.
   const int64_t panel = 4096 / m / 64 * 64;
   for (int64_t j = 0; j < n; j += panel) {
@@ -303,7 +268,8 @@ void few_rows(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>& a
       for (int64_t l = 0; l < width; ++l)
         to[l] = beta == T(0) ? T(0) : static_cast<T>(beta * to[l]);
     }
-    add(m, width, k, x, x_row, b.data + j, b.row, c + j, c_row);
+    at_level([](auto bytes, auto... given) WEFT_INLINED { add_body<bytes()>(given...); }, m, width,
+             k, x, x_row, b.data + j, b.row, c + j, c_row);
   }
 }
 
@@ -361,8 +327,9 @@ void PackedMatrix<T>::multiply(int64_t first, int64_t last, int64_t m, const T* 
                                const T* start, T* c, int64_t c_row) const {
   const T* const packed = kept_ ? kept_ : packed_.data();
   for (int64_t j = first; j < last && strips_ > 0; j += width_) {
-    strips<T>(groups_, n_, m, std::min(width_, last - j), k_, a, a_row, packed + j * groups_ * k_,
-              starts_.data() + j * groups_, start ? start + j : start, c + j, c_row);
+    at_level([](auto bytes, auto... given) WEFT_INLINED { strips_body<bytes()>(given...); },
+             groups_, n_, m, std::min(width_, last - j), k_, a, a_row, packed + j * groups_ * k_,
+             starts_.data() + j * groups_, start ? start + j : start, c + j, c_row);
   }
   for (int64_t at = 0; at < m * c_row && strips_ == 0; at += c_row) {
     for (int64_t j = 0; j < groups_ * n_; ++j) {

@@ -290,46 +290,27 @@ WEFT_INLINE void merge_body(int64_t m, const T* turns, T* rows) {
   }
 }
 
-#define WEFT_FFT_LEVEL(suffix, attribute, bytes)                                             \
-  template <class T>                                                                         \
-  attribute void gather_##suffix(const Lanes<T>& lanes, int64_t count, const Rows<T>& rows,  \
-                                 const Lanes<T>* next) {                                     \
-    gather_body<Vector<T, bytes>>(lanes, count, rows, next);                                 \
-  }                                                                                          \
-  template <class T>                                                                         \
-  attribute void scatter_##suffix(const Lanes<T>& lanes, int64_t count, T scale,             \
-                                  const Rows<T>& rows, const Lanes<T>* next) {               \
-    scatter_body<Vector<T, bytes>>(lanes, count, scale, rows, next);                         \
-  }                                                                                          \
-  template <class T>                                                                         \
-  attribute void split_##suffix(int64_t m, const T* turns, const int32_t* places, T* rows) { \
-    split_body<Vector<T, bytes>>(m, turns, places, rows);                                    \
-  }                                                                                          \
-  template <class T>                                                                         \
-  attribute void merge_##suffix(int64_t m, const T* turns, T* rows) {                        \
-    merge_body<Vector<T, bytes>>(m, turns, rows);                                            \
-  }
-WEFT_LEVELS(WEFT_FFT_LEVEL)
-#undef WEFT_FFT_LEVEL
-
 }  // namespace
 
 template <class T>
 void gather(const Lanes<T>& lanes, int64_t count, const Rows<T>& rows, const Lanes<T>* next) {
-  WEFT_PICK(gather, lanes, count, rows, next);
+  at_level([&](auto bytes)
+               WEFT_INLINED { gather_body<Vector<T, bytes()>>(lanes, count, rows, next); });
 }
 template <class T>
 void scatter(const Lanes<T>& lanes, int64_t count, T scale, const Rows<T>& rows,
              const Lanes<T>* next) {
-  WEFT_PICK(scatter, lanes, count, scale, rows, next);
+  at_level([&](auto bytes)
+               WEFT_INLINED { scatter_body<Vector<T, bytes()>>(lanes, count, scale, rows, next); });
 }
 template <class T>
 void split_half(int64_t m, const T* turns, const int32_t* places, T* rows) {
-  WEFT_PICK(split, m, turns, places, rows);
+  at_level([&](auto bytes)
+               WEFT_INLINED { split_body<Vector<T, bytes()>>(m, turns, places, rows); });
 }
 template <class T>
 void merge_half(int64_t m, const T* turns, T* rows) {
-  WEFT_PICK(merge, m, turns, rows);
+  at_level([&](auto bytes) WEFT_INLINED { merge_body<Vector<T, bytes()>>(m, turns, rows); });
 }
 
 #define INSTANTIATE(T)                                                                 \

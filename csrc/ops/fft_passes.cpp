@@ -194,27 +194,9 @@ WEFT_INLINE void times_table_body(int64_t count, const T* cosines, const T* sine
   }
 }
 
-#define WEFT_FFT_LEVEL(suffix, attribute, bytes)                                                 \
-  template <class T>                                                                             \
-  attribute void run_pass_##suffix(const Stage<T>& stage, int64_t blocks, T* x) {                \
-    any_pass<Vector<T, bytes>>(stage, blocks, x);                                                \
-  }                                                                                              \
-  template <class T>                                                                             \
-  attribute void factors_##suffix(int64_t count, const T* factors, const int32_t* places,        \
-                                  const T* from, T* to, bool exchange) {                         \
-    times_factors_body<Vector<T, bytes>>(count, factors, places, from, to, exchange);            \
-  }                                                                                              \
-  template <class T>                                                                             \
-  attribute void table_##suffix(int64_t count, const T* cosines, const T* sines, int64_t stride, \
-                                T* rows) {                                                       \
-    times_table_body<Vector<T, bytes>>(count, cosines, sines, stride, rows);                     \
-  }
-WEFT_LEVELS(WEFT_FFT_LEVEL)
-#undef WEFT_FFT_LEVEL
-
 template <class T>
 void run_pass(const Stage<T>& stage, int64_t blocks, T* x) {
-  WEFT_PICK(run_pass, stage, blocks, x);
+  at_level([&](auto bytes) WEFT_INLINED { any_pass<Vector<T, bytes()>>(stage, blocks, x); });
 }
 
 // A block that the nearest cache holds goes through all stages that are left before the next does.
@@ -244,11 +226,15 @@ void run_stages(const std::vector<Stage<T>>& stages, T* rows) {
 template <class T>
 void times_factors(int64_t count, const T* factors, const int32_t* places, const T* from, T* to,
                    bool exchange) {
-  WEFT_PICK(factors, count, factors, places, from, to, exchange);
+  at_level([&](auto bytes) WEFT_INLINED {
+    times_factors_body<Vector<T, bytes()>>(count, factors, places, from, to, exchange);
+  });
 }
 template <class T>
 void times_table(int64_t count, const T* cosines, const T* sines, int64_t stride, T* rows) {
-  WEFT_PICK(table, count, cosines, sines, stride, rows);
+  at_level([&](auto bytes) WEFT_INLINED {
+    times_table_body<Vector<T, bytes()>>(count, cosines, sines, stride, rows);
+  });
 }
 
 #define INSTANTIATE(T)                                                                \

@@ -1,36 +1,15 @@
 // Complex numbers in registers: the vocabulary of the Fourier kernels, for registers of any size.
 #pragma once
 
-#include <cstdint>
 #include <type_traits>
 
 #include "ops/fft_rows.h"
-#include "ops/levels.h"
+#include "ops/vector.h"
 
 namespace weft::fft {
 
-template <class T, int kBytes>
-struct VectorOf {
-  using Whole = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
-  typedef T type __attribute__((vector_size(kBytes)));
-  typedef Whole mask __attribute__((vector_size(kBytes)));
-  typedef T loose __attribute__((vector_size(kBytes), aligned(alignof(T)), may_alias));
-};
-template <class T, int kBytes>
-using Vector = typename VectorOf<T, kBytes>::type;
-
-// Vectors go by reference: passed by value they would need the registers of their size everywhere.
-// They are read and written as vectors: GCC 12 left a memcpy of 32 bytes one through memory.
-template <class V, class T>
-WEFT_INLINE void load(V& value, const T* from) {
-  value = *reinterpret_cast<const typename VectorOf<T, sizeof(V)>::loose*>(from);
-}
-template <class V, class T>
-WEFT_INLINE void store(const V& value, T* to) {
-  *reinterpret_cast<typename VectorOf<T, sizeof(V)>::loose*>(to) = value;
-}
-
-// ---- complex numbers ----
+using weft::load;
+using weft::store;
 
 template <class V>
 struct Pair {

@@ -1,10 +1,13 @@
-// Functions compiled once for each instruction-set level of tile.h, from bodies that are inlined
-// into each; tile::active_isa() picks at run time.
+// Code compiled once for each instruction-set level of tile.h, from bodies that are inlined into
+// each; tile::active_isa() picks at run time.
 #pragma once
+
+#include <type_traits>
 
 #include "ops/tile.h"
 
 #define WEFT_INLINE [[gnu::always_inline]] inline
+#define WEFT_INLINED __attribute__((always_inline))  // the same behind the parameters of a lambda
 
 // WEFT_LEVELS(X) expands X(suffix, attribute, bytes of a register) for every level;
 // WEFT_PICK(fn, args...) calls fn_<suffix> of the active one.
@@ -27,3 +30,23 @@
 #define WEFT_LEVELS(X) X(v2, , 32)  // 32 registers of 16 bytes
 #define WEFT_PICK(fn, ...) return fn##_v2(__VA_ARGS__)
 #endif
+
+namespace weft {
+
+// run(bytes of a register, a constant; what is given) at the active level. `run` is a WEFT_INLINED
+// lambda that calls WEFT_INLINE bodies. Few arguments may be captured instead of given: in loops of
+// some elements it shows that they are read from memory.
+#define WEFT_DEFINE(level, target, width)                       \
+  template <class Run, class... Given>                          \
+  target auto run_##level(const Run& run, Given... given) {     \
+    return run(std::integral_constant<int, width>{}, given...); \
+  }
+WEFT_LEVELS(WEFT_DEFINE)
+#undef WEFT_DEFINE
+
+template <class Run, class... Given>
+auto at_level(const Run& run, Given... given) {
+  WEFT_PICK(run, run, given...);
+}
+
+}  // namespace weft

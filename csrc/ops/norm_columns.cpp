@@ -89,27 +89,9 @@ WEFT_INLINE void gradient_body(int64_t rows, int64_t channels, const T* grad, co
   }
 }
 
-#define DEFINE(level, target, width)                                                       \
-  template <class Terms>                                                                   \
-  target void sum_##level(int64_t rows, int64_t channels, const Terms& of, double* sums) { \
-    sum_body(rows, channels, of, sums);                                                    \
-  }                                                                                        \
-  template <class T>                                                                       \
-  target void scale_##level(int64_t rows, int64_t channels, const T* x, const T* scale,    \
-                            const T* shift, T* out) {                                      \
-    scale_body(rows, channels, x, scale, shift, out);                                      \
-  }                                                                                        \
-  template <class T>                                                                       \
-  target void gradient_##level(int64_t rows, int64_t channels, const T* grad, const T* x,  \
-                               const ColumnTerms<T>& terms, T* out) {                      \
-    gradient_body(rows, channels, grad, x, terms, out);                                    \
-  }
-WEFT_LEVELS(DEFINE)
-#undef DEFINE
-
 template <class Terms>
 void sum(int64_t rows, int64_t channels, const Terms& of, double* sums) {
-  WEFT_PICK(sum, rows, channels, of, sums);
+  at_level([&](auto) WEFT_INLINED { sum_body(rows, channels, of, sums); });
 }
 
 }  // namespace
@@ -130,12 +112,12 @@ void column_products(int64_t rows, int64_t channels, const T* grad, const T* x, 
 template <class T>
 void scale_columns(int64_t rows, int64_t channels, const T* x, const T* scale, const T* shift,
                    T* out) {
-  WEFT_PICK(scale, rows, channels, x, scale, shift, out);
+  at_level([&](auto) WEFT_INLINED { scale_body(rows, channels, x, scale, shift, out); });
 }
 template <class T>
 void column_gradient(int64_t rows, int64_t channels, const T* grad, const T* x,
                      const ColumnTerms<T>& terms, T* out) {
-  WEFT_PICK(gradient, rows, channels, grad, x, terms, out);
+  at_level([&](auto) WEFT_INLINED { gradient_body(rows, channels, grad, x, terms, out); });
 }
 
 #define INSTANTIATE(T)                                                                       \

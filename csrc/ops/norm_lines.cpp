@@ -79,52 +79,27 @@ WEFT_INLINE void gradient_body(int64_t n, const T* grad, const T* x, const GradT
   }
 }
 
-#define DEFINE(level, target, width)                                                            \
-  template <class T>                                                                            \
-  target double sum_##level(int64_t n, const T* x) {                                            \
-    return sum_body(n, x);                                                                      \
-  }                                                                                             \
-  template <class T>                                                                            \
-  target double squares_##level(int64_t n, const T* x, double mean) {                           \
-    return squares_body(n, x, mean);                                                            \
-  }                                                                                             \
-  template <class T>                                                                            \
-  target void scale_##level(int64_t n, const T* x, T scale, T shift, T* __restrict out) {       \
-    scale_body(n, x, scale, shift, out);                                                        \
-  }                                                                                             \
-  template <class T>                                                                            \
-  target GradSums grad_sums_##level(int64_t n, const T* grad, const T* x, T mean) {             \
-    return grad_sums_body(n, grad, x, mean);                                                    \
-  }                                                                                             \
-  template <class T>                                                                            \
-  target void gradient_##level(int64_t n, const T* grad, const T* x, const GradTerms<T>& terms, \
-                               T* __restrict out) {                                             \
-    gradient_body(n, grad, x, terms, out);                                                      \
-  }
-WEFT_LEVELS(DEFINE)
-#undef DEFINE
-
 }  // namespace
 
 template <class T>
 double sum(int64_t n, const T* x) {
-  WEFT_PICK(sum, n, x);
+  return at_level([&](auto) WEFT_INLINED { return sum_body(n, x); });
 }
 template <class T>
 double squares(int64_t n, const T* x, double mean) {
-  WEFT_PICK(squares, n, x, mean);
+  return at_level([&](auto) WEFT_INLINED { return squares_body(n, x, mean); });
 }
 template <class T>
 void scale(int64_t n, const T* x, T scale, T shift, T* out) {
-  WEFT_PICK(scale, n, x, scale, shift, out);
+  at_level([&](auto) WEFT_INLINED { scale_body(n, x, scale, shift, out); });
 }
 template <class T>
 GradSums grad_sums(int64_t n, const T* grad, const T* x, T mean) {
-  WEFT_PICK(grad_sums, n, grad, x, mean);
+  return at_level([&](auto) WEFT_INLINED { return grad_sums_body(n, grad, x, mean); });
 }
 template <class T>
 void gradient(int64_t n, const T* grad, const T* x, const GradTerms<T>& terms, T* out) {
-  WEFT_PICK(gradient, n, grad, x, terms, out);
+  at_level([&](auto) WEFT_INLINED { gradient_body(n, grad, x, terms, out); });
 }
 
 #define INSTANTIATE(T)                                            \

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/thread_pool.h"
-#include "ops/levels.h"
+#include "ops/vector.h"
 
 namespace weft::blas {
 namespace {
@@ -24,12 +24,6 @@ struct Task {
   float* c;
   int64_t c_row;
   Sink sink;
-};
-
-// A register of numbers. Bytes: of a register.
-template <class Number, int Bytes>
-struct VectorOf {
-  typedef Number type __attribute__((vector_size(Bytes)));
 };
 
 // What a tile does with an element of a row of a, and with as many columns of b as a register has.
@@ -65,7 +59,7 @@ DEFINE_WORDS(Int8Quads, uint32_t, "vpdpbusd %1, %2, %0")
 // else these would lie in memory before and behind the loop over k.
 template <class Of, int Rows, int Strips, int Bytes>
 WEFT_INLINE void tile(const Task& t) {
-  using Vector = typename VectorOf<typename Of::Number, Bytes>::type;
+  using Vector = weft::Vector<typename Of::Number, Bytes>;
   constexpr int64_t kBytes = sizeof(float);
   constexpr int kWidth = Bytes / sizeof(float), kVectors = Strips * kStrip / kWidth;
   Vector sums[Rows][kVectors], more;

@@ -2,13 +2,10 @@
 
 #include <algorithm>
 
-#include "ops/fft_vector.h"
+#include "ops/vector.h"
 
 namespace weft::native::pool {
 namespace {
-
-using fft::load;
-using fft::store;
 
 // The greatest of the elements that each lane takes, and its place where `indices` are wanted.
 template <class T, bool kIndices>
@@ -19,17 +16,17 @@ struct Max {
 
   template <int kBytes>
   struct State {
-    fft::Vector<T, kBytes> best;
-    typename fft::VectorOf<T, kBytes>::mask where;
+    Vector<T, kBytes> best;
+    typename VectorOf<T, kBytes>::mask where;
   };
   template <int kBytes>
   WEFT_INLINE void start(State<kBytes>& state) const {
-    state.best = fft::Vector<T, kBytes>{} + kLowest<T>;
+    state.best = Vector<T, kBytes>{} + kLowest<T>;
     state.where = decltype(state.where){} + static_cast<Index<T>>(window.start);
   }
   template <int kBytes>
   WEFT_INLINE void take(State<kBytes>& state, const T* at, int64_t place) const {
-    fft::Vector<T, kBytes> value;
+    Vector<T, kBytes> value;
     load(value, at);
     auto wins = value > state.best;
     if constexpr (std::is_floating_point_v<T>) wins |= value != value;
@@ -57,7 +54,7 @@ struct Mean {
   T* const out;
 
   template <int kBytes>
-  using State = fft::Vector<T, kBytes>;
+  using State = Vector<T, kBytes>;
   template <int kBytes>
   WEFT_INLINE void start(State<kBytes>& sum) const {
     sum = State<kBytes>{};
@@ -105,18 +102,10 @@ WEFT_INLINE void fold_line(const Window& w, const T* from, const Fold& fold) {
   steps<sizeof(T), 1>(w, from, fold);
 }
 
-// Registers of 64 bytes stay out: GCC 12 chooses between their lanes one by one, with branches.
-#define DEFINE(level, target, width)                                                \
-  template <class T, class Fold>                                                    \
-  target void fold_##level(const Window& window, const T* from, const Fold& fold) { \
-    fold_line<std::min(width, 32)>(window, from, fold);                             \
-  }
-WEFT_LEVELS(DEFINE)
-#undef DEFINE
-
 template <class T, class Fold>
 void fold_of(const Window& window, const T* from, const Fold& by) {
-  WEFT_PICK(fold, window, from, by);
+  // Registers of 64 bytes stay out: GCC 12 chooses between their lanes one by one, with branches.
+  at_level([&](auto bytes) WEFT_INLINED { fold_line<std::min(bytes(), 32)>(window, from, by); });
 }
 
 }  // namespace

@@ -3,22 +3,13 @@
 #include <cstring>
 #include <type_traits>
 
-#include "ops/levels.h"
+#include "ops/vector.h"
 
 namespace weft::blas {
 namespace {
 
 template <class T>
-struct LanesOf {
-  typedef T type __attribute__((vector_size(kLanes * sizeof(T))));
-};
-template <class T>
-using Lanes = typename LanesOf<T>::type;
-
-template <class T>
-WEFT_INLINE void load(Lanes<T>& lanes, const T* from) {
-  std::memcpy(&lanes, from, sizeof(lanes));
-}
+using Lanes = Vector<T, kLanes * sizeof(T)>;
 
 // a * b without the trip of narrow unsigned integers through int, which overflows.
 template <class T>
@@ -44,6 +35,24 @@ WEFT_INLINE void store(const Lanes<T>& sums, int64_t n, T beta, T* out) {
     for (int64_t j = 0; j < n; ++j) out[j] = values[j];
   } else {
     for (int64_t j = 0; j < n; ++j) out[j] = static_cast<T>(values[j] + times(beta, out[j]));
+  }
+}
+
+// Writes a tile of finished sums, all of whose columns are wanted.
+template <int Rows, int Vectors, class T>
+WEFT_INLINE void store(const Lanes<T> (&sums)[Rows][Vectors], T alpha, T beta, T* c,
+                       int64_t c_row) {
+  for (int r = 0; r < Rows; ++r) {
+    for (int v = 0; v < Vectors; ++v) {
+      T* const to = c + r * c_row + v * kLanes;
+      Lanes<T> result = sums[r][v] * alpha;
+      if (beta != T(0)) {
+        Lanes<T> old;
+        load(old, to);
+        result += old * beta;
+      }
+      weft::store(result, to);
+    }
   }
 }
 
@@ -73,21 +82,7 @@ WEFT_INLINE void tile(int64_t n, int64_t k, T alpha, const T* a, int64_t a_row, 
       for (int v = 0; v < Vectors; ++v) sums[r][v] += x * line[v];
     }
   }
-  if (n >= Vectors * kLanes) {
-    for (int r = 0; r < Rows; ++r) {
-      for (int v = 0; v < Vectors; ++v) {
-        T* const to = c + r * c_row + v * kLanes;
-        Lanes<T> result = sums[r][v] * alpha;
-        if (beta != T(0)) {
-          Lanes<T> old;
-          load(old, to);
-          result += old * beta;
-        }
-        std::memcpy(to, &result, sizeof(result));
-      }
-    }
-    return;
-  }
+  if (n >= Vectors * kLanes) return store<Rows, Vectors>(sums, alpha, beta, c, c_row);
   for (int r = 0; r < Rows; ++r) {
     for (int v = 0; v < Vectors; ++v) {
       const Lanes<T> result = sums[r][v] * alpha;
@@ -181,18 +176,7 @@ WEFT_INLINE void block_tile(int64_t k, T alpha, const T* a, const T* b, T beta, 
       }
     }
   }
-  for (int r = 0; r < Rows; ++r) {
-    for (int v = 0; v < Vectors; ++v) {
-      T* const to = c + r * c_row + v * kLanes;
-      Lanes<T> result = sums[r][v] * alpha;
-      if (beta != T(0)) {
-        Lanes<T> old;
-        load(old, to);
-        result += old * beta;
-      }
-      std::memcpy(to, &result, sizeof(result));
-    }
-  }
+  store<Rows, Vectors>(sums, alpha, beta, c, c_row);
 }
 
 // The same where only n columns are wanted: in a copy of what c holds.
@@ -260,59 +244,44 @@ WEFT_INLINE T dot_body(int64_t n, const T* a, const T* b) {
   return tail;
 }
 
-#define DEFINE(level, target, width)                                                               \
-  template <class T>                                                                               \
-  target void gemm_packed_##level(int64_t m, int64_t n, int64_t k, T alpha, const T* a,            \
-                                  int64_t a_row, int64_t a_column, const T* b, int64_t b_row,      \
-                                  T beta, T* c, int64_t c_row) {                                   \
-    constexpr TileShape shape = tile_shape<T>(width);                                              \
-    gemm_packed_body<shape.rows, shape.vectors>(m, n, k, alpha, a, a_row, a_column, b, b_row,      \
-                                                beta, c, c_row);                                   \
-  }                                                                                                \
-  template <class T>                                                                               \
-  target void gemm_strip_##level(int64_t m, int64_t k, T alpha, const T* a, int64_t a_row,         \
-                                 int64_t a_column, const T* b, int64_t b_row, T* packed, T beta,   \
-                                 T* c, int64_t c_row) {                                            \
-    constexpr TileShape shape = tile_shape<T>(width);                                              \
-    gemm_strip_body<shape.rows, shape.vectors>(m, k, alpha, a, a_row, a_column, b, b_row, packed,  \
-                                               beta, c, c_row);                                    \
-  }                                                                                                \
-  template <class T>                                                                               \
-  target void gemm_block_##level(int64_t m, int64_t n, int64_t k, T alpha, const T* a, const T* b, \
-                                 T beta, T* c, int64_t c_row, const Ahead& ahead) {                \
-    constexpr TileShape shape = tile_shape<T>(width);                                              \
-    gemm_block_body<shape.rows, shape.vectors>(m, n, k, alpha, a, b, beta, c, c_row, ahead);       \
-  }                                                                                                \
-  template <class T>                                                                               \
-  target T dot_##level(int64_t n, const T* a, const T* b) {                                        \
-    return dot_body(n, a, b);                                                                      \
-  }
-WEFT_LEVELS(DEFINE)
-#undef DEFINE
-
 }  // namespace
 
 template <class T>
 void gemm_packed(int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t a_row,
                  int64_t a_column, const T* b, int64_t b_row, T beta, T* c, int64_t c_row) {
-  WEFT_PICK(gemm_packed, m, n, k, alpha, a, a_row, a_column, b, b_row, beta, c, c_row);
+  at_level(
+      [](auto bytes, auto... given) WEFT_INLINED {
+        constexpr TileShape shape = tile_shape<T>(bytes());
+        gemm_packed_body<shape.rows, shape.vectors>(given...);
+      },
+      m, n, k, alpha, a, a_row, a_column, b, b_row, beta, c, c_row);
 }
 
 template <class T>
 void gemm_strip(int64_t m, int64_t k, T alpha, const T* a, int64_t a_row, int64_t a_column,
                 const T* b, int64_t b_row, T* packed, T beta, T* c, int64_t c_row) {
-  WEFT_PICK(gemm_strip, m, k, alpha, a, a_row, a_column, b, b_row, packed, beta, c, c_row);
+  at_level(
+      [](auto bytes, auto... given) WEFT_INLINED {
+        constexpr TileShape shape = tile_shape<T>(bytes());
+        gemm_strip_body<shape.rows, shape.vectors>(given...);
+      },
+      m, k, alpha, a, a_row, a_column, b, b_row, packed, beta, c, c_row);
 }
 
 template <class T>
 void gemm_block(int64_t m, int64_t n, int64_t k, T alpha, const T* a, const T* b, T beta, T* c,
                 int64_t c_row, const Ahead& ahead) {
-  WEFT_PICK(gemm_block, m, n, k, alpha, a, b, beta, c, c_row, ahead);
+  at_level(
+      [](auto bytes, auto... given) WEFT_INLINED {
+        constexpr TileShape shape = tile_shape<T>(bytes());
+        gemm_block_body<shape.rows, shape.vectors>(given...);
+      },
+      m, n, k, alpha, a, b, beta, c, c_row, ahead);
 }
 
 template <class T>
 T dot_contiguous(int64_t n, const T* a, const T* b) {
-  WEFT_PICK(dot, n, a, b);
+  return at_level([](auto, auto... given) WEFT_INLINED { return dot_body(given...); }, n, a, b);
 }
 
 #define INSTANTIATE(T)                                                                             \
