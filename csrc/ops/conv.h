@@ -70,22 +70,11 @@ Range inside(int64_t shift, int64_t stride, int64_t size, int64_t count);
 // Calls fn with an element type that convolution computes in.
 template <class Fn>
 void dispatch_conv(const char* op, DType dtype, Fn&& fn) {
-  switch (dtype) {
-    case DType::F32:
-      return fn(std::type_identity<float>{});
-    case DType::F64:
-      return fn(std::type_identity<double>{});
-    case DType::C64:
-      return fn(std::type_identity<std::complex<float>>{});
-    case DType::C128:
-      return fn(std::type_identity<std::complex<double>>{});
-    case DType::I64:
-      return fn(std::type_identity<uint64_t>{});  // unsigned: overflow wraps
-    case DType::I32:
-      return fn(std::type_identity<uint32_t>{});
-    default:
-      WEFT_CHECK(false, op, ": expected a floating or complex dtype, got ", dtype);
-  }
+  if (dtype == DType::I64) return fn(std::type_identity<uint64_t>{});  // unsigned: overflow wraps
+  if (dtype == DType::I32) return fn(std::type_identity<uint32_t>{});
+  const bool known =
+      dispatch_among<float, double, std::complex<float>, std::complex<double>>(dtype, fn);
+  WEFT_CHECK(known, op, ": expected a floating or complex dtype, got ", dtype);
 }
 
 }  // namespace weft::native::conv

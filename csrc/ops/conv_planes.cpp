@@ -209,8 +209,7 @@ void backward_weight(const Geometry& g, const T* grad, const T* input, T* out) {
 
 void unrolled_planes_forward(const char* op, const Geometry& g, const Tensor& input,
                              const Tensor& weight, const Tensor& bias, const Tensor& out) {
-  dispatch_conv(op, out.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  dispatch_conv(op, out.dtype(), [&]<class T>(std::type_identity<T>) {
     forward(g, input.data_as<const T>(), weight.data_as<const T>(),
             bias.defined() ? bias.data_as<const T>() : nullptr, out.data_as<T>());
   });
@@ -218,16 +217,14 @@ void unrolled_planes_forward(const char* op, const Geometry& g, const Tensor& in
 
 void unrolled_planes_backward_input(const char* op, const Geometry& g, const Tensor& grad,
                                     const Tensor& weight, const Tensor& out) {
-  dispatch_conv(op, out.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  dispatch_conv(op, out.dtype(), [&]<class T>(std::type_identity<T>) {
     backward_input(g, grad.data_as<const T>(), weight.data_as<const T>(), out.data_as<T>());
   });
 }
 
 void unrolled_planes_backward_weight(const char* op, const Geometry& g, const Tensor& grad,
                                      const Tensor& input, const Tensor& out) {
-  dispatch_conv(op, out.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  dispatch_conv(op, out.dtype(), [&]<class T>(std::type_identity<T>) {
     backward_weight(g, grad.data_as<const T>(), input.data_as<const T>(), out.data_as<T>());
   });
 }

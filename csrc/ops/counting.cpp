@@ -14,18 +14,6 @@
 namespace weft::native {
 namespace {
 
-template <class Fn>
-void dispatch_ordered(const char* op, DType dtype, Fn&& fn) {
-  dispatch(dtype, [&](auto type) {
-    using T = typename decltype(type)::type;
-    if constexpr (is_complex_number<T>) {
-      WEFT_CHECK(false, op, ": expected a dtype with an order, got ", dtype);
-    } else {
-      fn(type);
-    }
-  });
-}
-
 bool from_right(bool right, const std::optional<std::string>& side) {
   if (!side) return right;
   WEFT_CHECK(*side == "left" || *side == "right",
@@ -40,8 +28,7 @@ Tensor search(const char* op, const Tensor& sequence, const Tensor& values, int6
               bool shared, bool right) {
   const Tensor out = Tensor::empty(values.sizes(), DType::I64, values.device(), op);
   const int64_t length = sequence.sizes().back();
-  dispatch_ordered(op, values.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  dispatch_ordered(op, values.dtype(), [&]<class T>(std::type_identity<T>) {
     using Key = typename KeyOf<T>::Key;
     const T* sorted = sequence.data_as<const T>();
     const T* from = values.data_as<const T>();
@@ -176,8 +163,7 @@ Tensor isin(const Tensor& elements, const Tensor& test_elements, bool, bool inve
       std::get<0>(ops::sort(ops::reshape(as_dtype(test_elements, common), flat), 0, false));
   const Tensor x = in_order(as_dtype(elements, common));
   Tensor out = zeros_of(elements.sizes(), DType::Bool, elements.device(), "isin");
-  dispatch_ordered("isin", common, [&](auto type) {
-    using T = typename decltype(type)::type;
+  dispatch_ordered("isin", common, [&]<class T>(std::type_identity<T>) {
     using Key = typename KeyOf<T>::Key;
     const T* first = tests.data_as<const T>();
     const T* last = first + tests.numel();

@@ -90,7 +90,7 @@ Pair linalg_eig(const Tensor& self) {
   const DType dtype = complex_of(self.dtype());
   const Tensor values = Tensor::empty(batch_sizes(self, 2, {n}), dtype, self.device());
   const Tensor vectors = Tensor::empty(self.sizes(), dtype, self.device());
-  dispatch_matrix(self.dtype(), [&]<class T>(T) {
+  dispatch_matrix(self.dtype(), [&]<class T>(std::type_identity<T>) {
     using Complex = std::complex<Real<T>>;
     check_finite<T>(op, work);
     for (int64_t i = 0; i < batch_count(self) && n > 0; ++i) {
@@ -111,7 +111,7 @@ Quadruple _lu_factor(const Tensor& A, bool check_errors) {
   const Tensor pivots = Tensor::empty(batch_sizes(A, 2, {k}), DType::I32, A.device());
   const Tensor places = Tensor::empty(batch_sizes(A, 2, {m}), DType::I64, A.device());
   std::vector<int> infos(static_cast<size_t>(count));
-  dispatch_matrix(A.dtype(), [&]<class T>(T) {
+  dispatch_matrix(A.dtype(), [&]<class T>(std::type_identity<T>) {
     const int rows = as_int(m), columns = as_int(n), lda = leading(m);
     for (int64_t i = 0; i < count; ++i) {
       int& info = infos[static_cast<size_t>(i)];
@@ -133,7 +133,7 @@ Triple _ldl_factor(const Tensor& self, bool hermitian) {
   const int64_t n = self.size(-1), count = batch_count(self);
   const Tensor pivots = Tensor::empty(batch_sizes(self, 2, {n}), DType::I32, self.device());
   std::vector<int> infos(static_cast<size_t>(count));
-  dispatch_matrix(self.dtype(), [&]<class T>(T) {
+  dispatch_matrix(self.dtype(), [&]<class T>(std::type_identity<T>) {
     const int size = as_int(n), lda = leading(n), lwork = std::max(1, 64 * size);
     std::vector<T> scratch(static_cast<size_t>(lwork));
     const auto routine = hermitian ? lapack::hetrf(T{}) : lapack::sytrf(T{});
@@ -156,7 +156,7 @@ Tensor _ldl_solve(const Tensor& LD, const Tensor& pivots, const Tensor& B, bool 
   const int64_t k = system.b.size(-2);
   const Tensor exchanges =
       contiguous_copy(ops::expand(pivots, batch_sizes(system.a, 2, {n}), false));
-  dispatch_matrix(LD.dtype(), [&]<class T>(T) {
+  dispatch_matrix(LD.dtype(), [&]<class T>(std::type_identity<T>) {
     const int size = as_int(n), count = as_int(k), lda = leading(n);
     const auto routine = hermitian ? lapack::hetrs(T{}) : lapack::sytrs(T{});
     for (int64_t i = 0; i < batch_count(system.a) && n > 0 && k > 0; ++i) {
@@ -175,7 +175,7 @@ Pair geqrf(const Tensor& self) {
   const Tensor work = by_columns(self);
   const int64_t m = self.size(-2), n = self.size(-1), k = std::min(m, n);
   const Tensor tau = Tensor::empty(batch_sizes(self, 2, {k}), self.dtype(), self.device());
-  dispatch_matrix(self.dtype(), [&]<class T>(T) {
+  dispatch_matrix(self.dtype(), [&]<class T>(std::type_identity<T>) {
     const int rows = as_int(m), columns = as_int(n), lda = leading(m);
     const int lwork = std::max(1, 32 * columns);
     std::vector<T> scratch(static_cast<size_t>(lwork));

@@ -115,15 +115,13 @@ void scatter_into(const char* op, const Tensor& self, int64_t dim, const Tensor&
   const Places plan = make_places(op, target, dim, places);
   const IndexLines source = lines_of(places, from.strides());
   if (how == Write::Set) {
-    dispatch_size(self.dtype(), [&](auto type) {
-      using T = typename decltype(type)::type;
+    dispatch_size(self.dtype(), [&]<class T>(std::type_identity<T>) {
       for_each_pair(plan, source, target.data_as<T>(), from.data_as<const T>(),
                     [](T& to, const T& value) { to = value; });
     });
     return;
   }
-  dispatch(self.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  dispatch(self.dtype(), [&]<class T>(std::type_identity<T>) {
     for_each_pair(plan, source, target.data_as<T>(), from.data_as<const T>(),
                   [](T& to, const T& value) { accumulate(to, value); });
   });
@@ -145,8 +143,7 @@ Tensor gather(const Tensor& self, int64_t dim, const Tensor& index, bool) {
   const Tensor from = as_vector(self), places = as_vector(index);
   check_fits("gather", "self", places, from, dim);
   const Places plan = make_places("gather", from, dim, places);
-  dispatch_size(self.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  dispatch_size(self.dtype(), [&]<class T>(std::type_identity<T>) {
     for_lines(plan, true, [&](int64_t begin, int64_t end) {
       for (int64_t l = begin; l < end; ++l) {
         const int64_t* at = plan.line(l);

@@ -50,8 +50,7 @@ void gemm_of(const Tensor& out, const Tensor& start, const Tensor& a, const Tens
     start_from(out, start);
     return blas::bfloat16_gemm(m, n, k, words_of(a), right, start.defined(), out.data_as<float>());
   }
-  dispatch_numeric(out.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  dispatch_numeric(out.dtype(), [&]<class T>(std::type_identity<T>) {
     const auto left = matrix_of<T>(a);
     const auto right = Transposed ? matrix_of<T>(b).transposed() : matrix_of<T>(b);
     start_from(out, start);
@@ -105,8 +104,7 @@ void gemm_batched(const Tensor& out, const Tensor& start, const Tensor& a, const
                           out.data_as<float>() + i * m * n);
     });
   }
-  dispatch_numeric(out.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  dispatch_numeric(out.dtype(), [&]<class T>(std::type_identity<T>) {
     each([&](int64_t i) {
       blas::gemm<T>(m, n, k, number_as<T>(alpha), matrix_of<T>(a, i), matrix_of<T>(b, i),
                     number_as<T>(beta), out.data_as<T>() + i * m * n, n);

@@ -12,8 +12,7 @@ namespace weft::native {
 // Calls fn with the element type; bool and the 16-bit floats never come here.
 template <class Fn>
 void dispatch_numeric(DType dtype, Fn&& fn) {
-  dispatch(dtype, [&](auto type) {
-    using T = typename decltype(type)::type;
+  dispatch(dtype, [&]<class T>(std::type_identity<T> type) {
     if constexpr (!std::is_same_v<T, bool> && !is_small_float<T>) fn(type);
   });
 }

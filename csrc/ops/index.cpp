@@ -33,8 +33,7 @@ void read_rows(const IndexPlan& plan, const T* self, T* out, int64_t begin, int6
 Tensor read(const char* op, const Tensor& self, const IndexPlan& plan) {
   Tensor out = Tensor::empty(plan.result_sizes, self.dtype(), self.device(), op);
   if (out.numel() == 0) return out;
-  dispatch_size(self.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  dispatch_size(self.dtype(), [&]<class T>(std::type_identity<T>) {
     parallel_for(plan.rows(), row_grain(plan.run), [&](int64_t begin, int64_t end) {
       read_rows(plan, self.data_as<const T>(), out.data_as<T>(), begin, end);
     });
@@ -97,14 +96,12 @@ void write(const char* op, const Tensor& self, const IndexPlan& plan, const Tens
   check_no_overlap(op, self);
   const Tensor dense = values_for(op, self, values, plan.result_sizes);
   if (!accumulate_values) {
-    dispatch_size(self.dtype(), [&](auto type) {
-      using T = typename decltype(type)::type;
+    dispatch_size(self.dtype(), [&]<class T>(std::type_identity<T>) {
       write_rows(plan, dense.data_as<const T>(), self.data_as<T>());
     });
     return;
   }
-  dispatch(self.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  dispatch(self.dtype(), [&]<class T>(std::type_identity<T>) {
     add_rows(plan, dense.data_as<const T>(), self.data_as<T>());
   });
 }
@@ -227,8 +224,7 @@ Tensor embedding_dense_backward(const Tensor& grad_output, const Tensor& indices
   const int64_t* at = places.data_as<const int64_t>();
   std::vector<int64_t> uses(scale_grad_by_freq ? static_cast<size_t>(num_weights) : 0);
   for (int64_t i = 0; i < places.numel() && scale_grad_by_freq; ++i) ++uses[at[i]];
-  dispatch(out.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  dispatch(out.dtype(), [&]<class T>(std::type_identity<T>) {
     const T* from = grad.data_as<const T>();
     T* to = out.data_as<T>();
     // Threads take columns: every row of the result then has one writer.

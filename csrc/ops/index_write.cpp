@@ -167,8 +167,7 @@ Tensor scatter_reduce(const Tensor& self, int64_t dim, const Tensor& index, cons
                ", got ", at);
   }
   std::vector<int64_t> counts(static_cast<size_t>(target.numel()));
-  dispatch(self.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  dispatch(self.dtype(), [&]<class T>(std::type_identity<T>) {
     WEFT_CHECK(!is_complex_number<T> || (fold != Fold::Amax && fold != Fold::Amin), op,
                ": expected a dtype with an order, got ", self.dtype());
     fold_into<T>(target, from, places, dim, fold, include_self, counts);

@@ -54,7 +54,7 @@ Pair linalg_inv_ex(const Tensor& A, bool check_errors) {
   const Tensor work = by_columns(A);
   const int64_t n = A.size(-1);
   std::vector<int> infos;
-  dispatch_matrix(A.dtype(), [&]<class T>(T) {
+  dispatch_matrix(A.dtype(), [&]<class T>(std::type_identity<T>) {
     std::vector<int> pivots;
     infos = decompose<T>(work, pivots);
     if (check_errors) check_regular("linalg_inv", infos);
@@ -77,7 +77,7 @@ Pair linalg_slogdet(const Tensor& A) {
   const int64_t n = A.size(-1);
   const Tensor sign = Tensor::empty(batch_sizes(A, 2, {}), A.dtype(), A.device());
   const Tensor size = Tensor::empty(sign.sizes(), real_of(A.dtype()), A.device());
-  dispatch_matrix(A.dtype(), [&]<class T>(T) {
+  dispatch_matrix(A.dtype(), [&]<class T>(std::type_identity<T>) {
     std::vector<int> pivots;
     decompose<T>(work, pivots);
     for (int64_t i = 0; i < batch_count(A); ++i) {
@@ -102,7 +102,7 @@ Tensor linalg_det(const Tensor& A) {
   const Tensor work = by_columns(A);
   const int64_t n = A.size(-1);
   const Tensor out = Tensor::empty(batch_sizes(A, 2, {}), A.dtype(), A.device());
-  dispatch_matrix(A.dtype(), [&]<class T>(T) {
+  dispatch_matrix(A.dtype(), [&]<class T>(std::type_identity<T>) {
     std::vector<int> pivots;
     decompose<T>(work, pivots);
     for (int64_t i = 0; i < batch_count(A); ++i) {
@@ -123,7 +123,7 @@ Tensor _solve(const Tensor& A, const Tensor& B) {
   const bool vector = is_vector_for(A, B);
   const System system = system_of(op, A, vector ? ops::unsqueeze(B, -1) : B);
   const int64_t n = A.size(-1), k = system.b.size(-2);
-  dispatch_matrix(A.dtype(), [&]<class T>(T) {
+  dispatch_matrix(A.dtype(), [&]<class T>(std::type_identity<T>) {
     std::vector<int> pivots;
     check_regular(op, decompose<T>(system.a, pivots));
     const int size = as_int(n), count = as_int(k), lda = leading(n);
@@ -142,7 +142,7 @@ Tensor _solve_triangular(const Tensor& A, const Tensor& B, bool upper, bool unit
   check_matrices(op, A, true);
   const System system = system_of(op, A, B);
   const int64_t n = A.size(-1), k = system.b.size(-2);
-  dispatch_matrix(A.dtype(), [&]<class T>(T) {
+  dispatch_matrix(A.dtype(), [&]<class T>(std::type_identity<T>) {
     const int size = as_int(n), count = as_int(k), lda = leading(n);
     for (int64_t i = 0; i < batch_count(system.a) && n > 0 && k > 0; ++i) {
       int info = 0;
@@ -162,7 +162,7 @@ Pair _cholesky(const Tensor& self, bool check_errors) {
   const Tensor work = by_columns(self);
   const int64_t n = self.size(-1);
   std::vector<int> infos(static_cast<size_t>(batch_count(self)));
-  dispatch_matrix(self.dtype(), [&]<class T>(T) {
+  dispatch_matrix(self.dtype(), [&]<class T>(std::type_identity<T>) {
     const int size = as_int(n), lda = leading(n);
     for (int64_t i = 0; i < batch_count(self) && n > 0; ++i) {
       int& info = infos[static_cast<size_t>(i)];
@@ -185,7 +185,7 @@ Pair linalg_eigh(const Tensor& self, const std::string& UPLO) {
   WEFT_CHECK(n <= (1 << 14), op, ": expected at most 2^14 rows, got shape ", AsTuple{self.sizes()});
   const Tensor values =
       Tensor::empty(batch_sizes(self, 2, {n}), real_of(self.dtype()), self.device());
-  dispatch_matrix(self.dtype(), [&]<class T>(T) {
+  dispatch_matrix(self.dtype(), [&]<class T>(std::type_identity<T>) {
     lapack::Eigen<T> solver(as_int(n));
     for (int64_t i = 0; i < batch_count(self) && n > 0; ++i) {
       const int info = solver.run(UPLO.c_str(), work.data_as<T>() + i * n * n,
@@ -206,7 +206,7 @@ Pair linalg_qr(const Tensor& A, const std::string& mode) {
   const Tensor work = by_columns(A);
   // Reflections as columns, with room for all columns of a complete Q.
   const Tensor q = zeros_of(batch_sizes(A, 2, {q_columns, m}), A.dtype(), A.device(), op);
-  dispatch_matrix(A.dtype(), [&]<class T>(T) {
+  dispatch_matrix(A.dtype(), [&]<class T>(std::type_identity<T>) {
     const int rows = as_int(m), columns = as_int(n), lda = leading(m);
     const int wide = as_int(q_columns), inner = as_int(k);
     const int lwork = std::max(1, 32 * std::max(columns, wide));
@@ -247,7 +247,7 @@ Triple linalg_svd(const Tensor& A, bool full_matrices, std::optional<std::string
     for (const Tensor& one : {u, vh}) ops::fill_(ops::diagonal(one, 0, -2, -1), Scalar(1));
     return {from_columns(u), s, from_columns(vh)};
   }
-  dispatch_matrix(A.dtype(), [&]<class T>(T) {
+  dispatch_matrix(A.dtype(), [&]<class T>(std::type_identity<T>) {
     lapack::Singular<T> solver(full_matrices, as_int(m), as_int(n));
     WEFT_CHECK(solver.fits(), op, ": expected matrices that LAPACK has room for, got shape ",
                AsTuple{A.sizes()});

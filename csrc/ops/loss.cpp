@@ -80,8 +80,7 @@ std::tuple<Tensor, Tensor> nll_loss_forward(const Tensor& self, const Tensor& ta
   Tensor total = zeros_of({}, compute, self.device(), op);
   Tensor out = zeros_of(reduction == kNone ? IntList(target.sizes()) : IntList(), compute,
                         self.device(), op);
-  dispatch_float(op, compute, [&](auto type) {
-    using T = typename decltype(type)::type;
+  dispatch_float(op, compute, [&]<class T>(std::type_identity<T>) {
     const T* from = x.data_as<const T>();
     T* to = out.data_as<T>();
     if (reduction == kNone) {
@@ -117,8 +116,7 @@ Tensor _nll_loss_backward(const Tensor& grad_output, IntList input_size, const T
   const Tensor grad = in_order(as_dtype(grad_output, compute));
   const Tensor total = as_dtype(total_weight, compute);
   Tensor out = zeros_of(input_size, compute, grad_output.device(), op);
-  dispatch_float(op, compute, [&](auto type) {
-    using T = typename decltype(type)::type;
+  dispatch_float(op, compute, [&]<class T>(std::type_identity<T>) {
     const T* from = grad.data_as<const T>();
     T* to = out.data_as<T>();
     const T scale = reduction == kMean ? T(1) / *total.data_as<const T>() : T(1);

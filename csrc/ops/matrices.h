@@ -29,10 +29,7 @@ inline Tensor from_columns(const Tensor& columns) {
 
 template <class Fn>
 void dispatch_matrix(DType dtype, Fn&& fn) {
-  if (dtype == DType::F32) return fn(float{});
-  if (dtype == DType::F64) return fn(double{});
-  if (dtype == DType::C64) return fn(std::complex<float>{});
-  fn(std::complex<double>{});
+  dispatch_among<float, double, std::complex<float>, std::complex<double>>(dtype, fn);
 }
 using lapack::Real;
 

@@ -27,8 +27,7 @@ void dispatch_stored(DType dtype, Fn&& fn) {
 // Numbers of the nonzero elements of a contiguous tensor.
 std::vector<int64_t> nonzero_elements(const Tensor& tensor) {
   std::vector<int64_t> found;
-  dispatch_stored(tensor.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  dispatch_stored(tensor.dtype(), [&]<class T>(std::type_identity<T>) {
     const T* data = tensor.data_as<const T>();
     const int64_t count = tensor.numel();
     int64_t total = 0;
@@ -77,8 +76,7 @@ Tensor masked_select(const Tensor& self, const Tensor& mask) {
   const std::vector<int64_t> found = nonzero_elements(expanded(mask, sizes));
   const int64_t count[] = {static_cast<int64_t>(found.size())};
   Tensor out = Tensor::empty(count, self.dtype(), self.device(), "masked_select");
-  dispatch_size(self.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  dispatch_size(self.dtype(), [&]<class T>(std::type_identity<T>) {
     const T* from = x.data_as<const T>();
     T* to = out.data_as<T>();
     for (size_t i = 0; i < found.size(); ++i) to[i] = from[found[i]];
@@ -102,8 +100,7 @@ Tensor masked_scatter_(const Tensor& self, const Tensor& mask, const Tensor& sou
   const Tensor from =
       source.storage() == self.storage() ? contiguous_copy(source) : in_order(source);
   const Tensor work = in_order(self);
-  dispatch_size(self.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  dispatch_size(self.dtype(), [&]<class T>(std::type_identity<T>) {
     for (size_t i = 0; i < found.size(); ++i) {
       work.data_as<T>()[found[i]] = from.data_as<const T>()[i];
     }

@@ -262,8 +262,7 @@ std::tuple<Tensor, Tensor, Tensor> _batch_norm_train(const Tensor& input, const 
   Tensor mean = Tensor::empty(per_channel, compute, input.device()),
          invstd = Tensor::empty(per_channel, compute, input.device());
   Statistics stats(c.channels);
-  dispatch_float(op, compute, [&](auto type) {
-    using T = typename decltype(type)::type;
+  dispatch_float(op, compute, [&]<class T>(std::type_identity<T>) {
     (c.has_rows() ? train_rows<T> : train_lines<T>)(c, x, data_or_null<T>(w), data_or_null<T>(b),
                                                     eps, stats, out);
     for (int64_t ch = 0; ch < c.channels; ++ch) {
@@ -293,8 +292,7 @@ std::tuple<Tensor, Tensor, Tensor> _batch_norm_backward(const Tensor& grad_outpu
   const Tensor grad_input = image_of(op, c, input);
   Tensor grad_weight = Tensor::empty(per_channel, compute, input.device()),
          grad_bias = Tensor::empty(per_channel, compute, input.device());
-  dispatch_float(op, compute, [&](auto type) {
-    using T = typename decltype(type)::type;
+  dispatch_float(op, compute, [&]<class T>(std::type_identity<T>) {
     std::vector<double> sums(static_cast<size_t>(2 * c.channels));
     auto* pairs = reinterpret_cast<double (*)[2]>(sums.data());
     (c.has_rows() ? backward_rows<T> : backward_lines<T>)(c, g, x, data_or_null<T>(w),

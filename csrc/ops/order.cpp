@@ -99,8 +99,7 @@ Pair mode(const Tensor& self, int64_t dim, bool keepdim) {
   Dims sizes = rows.sizes();
   sizes.back() = 1;
   const Tensor place = Tensor::empty(sizes, DType::I64, self.device(), "mode");
-  dispatch(rows.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  dispatch(rows.dtype(), [&]<class T>(std::type_identity<T>) {
     const T* data = rows.data_as<const T>();
     const int64_t count = rows.numel() / length;
     auto same = [](const T& a, const T& b) {

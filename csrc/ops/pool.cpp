@@ -92,18 +92,7 @@ DType max_type(const char* op, DType dtype) {
 
 template <class Fn>
 void dispatch_max(DType dtype, Fn&& fn) {
-  switch (dtype) {
-    case DType::F32:
-      return fn(std::type_identity<float>{});
-    case DType::F64:
-      return fn(std::type_identity<double>{});
-    case DType::I32:
-      return fn(std::type_identity<int32_t>{});
-    case DType::U64:
-      return fn(std::type_identity<uint64_t>{});
-    default:
-      return fn(std::type_identity<int64_t>{});
-  }
+  dispatch_among<float, double, int32_t, int64_t, uint64_t>(dtype, fn);
 }
 
 // That of an operand which is read where it lies, and of its result.
@@ -151,8 +140,7 @@ std::tuple<Tensor, Tensor> max_pool(const Tensor& self, IntList kernel_size, Int
   const Tensor x = as_dtype(self, max_type(op, self.dtype()));
   const Tensor out = like(x, p.out_sizes, x.dtype(), op);
   const Tensor indices = with_indices ? like(x, p.out_sizes, DType::I64, op) : Tensor();
-  dispatch_max(x.dtype(),
-               [&](auto type) { max_of<typename decltype(type)::type>(p, x, out, indices); });
+  dispatch_max(x.dtype(), [&]<class T>(std::type_identity<T>) { max_of<T>(p, x, out, indices); });
   return {as_dtype(out, self.dtype()), indices};
 }
 
@@ -225,8 +213,7 @@ Tensor _max_pool2d_backward(const Tensor& grad_output, const Tensor& indices, In
   const Planes p = planes_of(op, input_size, at);
   const Tensor out = like(at, input_size, grad.dtype(), op);
   fill(out, 0, op);
-  dispatch_max(grad.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  dispatch_max(grad.dtype(), [&]<class T>(std::type_identity<T>) {
     for_each_planes(p, p.out, [&](int64_t input, int64_t result, int64_t planes) {
       const T* from = grad.data_as<const T>() + result;
       const int64_t* places = at.data_as<const int64_t>() + result;
@@ -248,8 +235,7 @@ Tensor _max_pool2d_gather(const Tensor& self, const Tensor& indices) {
   const Tensor x = in_format(op, self, format_of(at), self.dtype());
   const Planes p = planes_of(op, x.sizes(), at);
   const Tensor out = like(at, indices.sizes(), x.dtype(), op);
-  dispatch_size(x.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  dispatch_size(x.dtype(), [&]<class T>(std::type_identity<T>) {
     for_each_planes(p, p.out, [&](int64_t input, int64_t result, int64_t planes) {
       const T* from = x.data_as<const T>() + input;
       const int64_t* places = at.data_as<const int64_t>() + result;
@@ -339,10 +325,8 @@ Tensor avg_pool2d(const Tensor& self, IntList kernel_size, IntList stride, IntLi
       pool::make_pooling(op, self.sizes(), kernel_size, stride, padding, kNoDilation, ceil_mode);
   const Tensor x = as_dtype(self, compute_type(self.dtype()));
   const Tensor out = like(x, p.out_sizes, x.dtype(), op);
-  dispatch_float(op, x.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    average<T>(p, mode, x, out);
-  });
+  dispatch_float(op, x.dtype(),
+                 [&]<class T>(std::type_identity<T>) { average<T>(p, mode, x, out); });
   return as_dtype(out, self.dtype());
 }
 
@@ -359,8 +343,7 @@ Tensor _avg_pool2d_backward(const Tensor& grad_output, IntList input_size, IntLi
   const Tensor out = like(grad, input_size, grad.dtype(), op);
   fill(out, 0, op);
   const int64_t step = goes_by_channels(grad) ? grad.size(1) : 1;
-  dispatch_float(op, grad.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  dispatch_float(op, grad.dtype(), [&]<class T>(std::type_identity<T>) {
     spread(p, mode, step, grad.data_as<const T>(), out.data_as<T>());
   });
   return as_dtype(out, grad_output.dtype());

@@ -91,17 +91,11 @@ void spread_plane(const Adaptive& a, const T* grad, T* out) {
 // Runs body(type, plane) with float or double, threads over planes.
 template <class Fn>
 void for_each_plane(const char* op, const Adaptive& a, DType dtype, Fn&& body) {
-  WEFT_CHECK(dtype == DType::F32 || dtype == DType::F64, op, ": expected a floating dtype, got ",
-             dtype);
   const int64_t work = std::max<int64_t>(1, a.height * a.width + a.out_height * a.out_width);
-  parallel_for(a.planes, (int64_t{1} << 14) / work + 1, [&](int64_t begin, int64_t end) {
-    for (int64_t plane = begin; plane < end; ++plane) {
-      if (dtype == DType::F32) {
-        body(std::type_identity<float>{}, plane);
-      } else {
-        body(std::type_identity<double>{}, plane);
-      }
-    }
+  dispatch_float(op, dtype, [&](auto type) {
+    parallel_for(a.planes, (int64_t{1} << 14) / work + 1, [&](int64_t begin, int64_t end) {
+      for (int64_t plane = begin; plane < end; ++plane) body(type, plane);
+    });
   });
 }
 
@@ -116,8 +110,7 @@ Tensor adaptive_avg_pool2d(const Tensor& self, IntList output_size) {
   }
   const Tensor x = in_order(as_dtype(self, compute_type(self.dtype())));
   Tensor out = Tensor::empty(a.out_sizes, x.dtype(), x.device(), op);
-  for_each_plane(op, a, x.dtype(), [&](auto type, int64_t plane) {
-    using T = typename decltype(type)::type;
+  for_each_plane(op, a, x.dtype(), [&]<class T>(std::type_identity<T>, int64_t plane) {
     mean_plane(a, x.data_as<const T>() + plane * a.height * a.width,
                out.data_as<T>() + plane * a.out_height * a.out_width);
   });
@@ -132,8 +125,7 @@ Tensor _adaptive_avg_pool2d_backward(const Tensor& grad_output, IntList input_si
              AsTuple{a.out_sizes}, ", got ", AsTuple{grad_output.sizes()});
   const Tensor grad = in_order(as_dtype(grad_output, compute_type(grad_output.dtype())));
   Tensor out = zeros_of(input_size, grad.dtype(), grad.device(), op);
-  for_each_plane(op, a, grad.dtype(), [&](auto type, int64_t plane) {
-    using T = typename decltype(type)::type;
+  for_each_plane(op, a, grad.dtype(), [&]<class T>(std::type_identity<T>, int64_t plane) {
     spread_plane(a, grad.data_as<const T>() + plane * a.out_height * a.out_width,
                  out.data_as<T>() + plane * a.height * a.width);
   });

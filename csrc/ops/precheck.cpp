@@ -21,8 +21,7 @@ bool is_unsigned(DType dtype) {
 
 void refuse_zeros(const char* op, const Tensor& divisor) {
   const Tensor values = native::in_order(on_device(divisor, {}));
-  native::dispatch_size(values.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  native::dispatch_size(values.dtype(), [&]<class T>(std::type_identity<T>) {
     if constexpr (std::is_integral_v<T>) {
       const T* data = values.data_as<const T>();
       const int64_t count = values.numel();

@@ -65,8 +65,7 @@ void fill_each(const char* op, const Tensor& self, const Ref<Generator>& generat
   Generator& source = *generator_or_default(generator);
   fill_in_memory_order(op, self, [&](const Tensor& dense) {
     const std::lock_guard lock(source);
-    dispatch(dense.dtype(), [&](auto type) {
-      using T = typename decltype(type)::type;
+    dispatch(dense.dtype(), [&]<class T>(std::type_identity<T> type) {
       T* data = dense.data_as<T>();
       for (int64_t i = 0, count = dense.numel(); i < count; ++i) data[i] = next(source, type);
     });
@@ -170,8 +169,7 @@ Tensor uniform_(const Tensor& self, double from, double to, const Ref<Generator>
     uniform_(as_real(self), from, to, generator);
     return self;
   }
-  fill_each("uniform_", self, generator, [&](Generator& source, auto type) {
-    using T = typename decltype(type)::type;
+  fill_each("uniform_", self, generator, [&]<class T>(Generator& source, std::type_identity<T>) {
     if constexpr (std::is_floating_point_v<T> || is_small_float<T>) {
       return draw_uniform<T>(source, from, to);
     } else {
@@ -191,16 +189,15 @@ Tensor normal_(const Tensor& self, double mean, double std, const Ref<Generator>
     return self;
   }
   if (self.numel() < 16 || !self.is_contiguous() || !self.on_cpu()) {
-    fill_each(op, self, generator, [&](Generator& source, auto type) {
-      return cast_real<typename decltype(type)::type>(std::fma(draw_normal(source), std, mean));
+    fill_each(op, self, generator, [&]<class T>(Generator& source, std::type_identity<T>) {
+      return cast_real<T>(std::fma(draw_normal(source), std, mean));
     });
     return self;
   }
   self.check_writable(op);
   Generator& source = *generator_or_default(generator);
   const std::lock_guard lock(source);
-  dispatch(self.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  dispatch(self.dtype(), [&]<class T>(std::type_identity<T>) {
     if constexpr (std::is_floating_point_v<T> || is_small_float<T>) {
       fill_normal(self.data_as<T>(), self.numel(), mean, std, source);
     }
@@ -212,10 +209,10 @@ Tensor exponential_(const Tensor& self, double lambd, const Ref<Generator>& gene
   WEFT_CHECK(is_floating(self.dtype()), "exponential_: expected a floating dtype, got ",
              self.dtype());
   WEFT_CHECK(lambd > 0, "exponential_: expected lambd > 0, got ", lambd);
-  fill_each("exponential_", self, generator, [&](Generator& source, auto type) {
-    return cast_real<typename decltype(type)::type>((-1 / lambd) *
-                                                    std::log1p(-source.uniform_double()));
-  });
+  fill_each("exponential_", self, generator,
+            [&]<class T>(Generator& source, std::type_identity<T>) {
+              return cast_real<T>((-1 / lambd) * std::log1p(-source.uniform_double()));
+            });
   return self;
 }
 
@@ -223,9 +220,8 @@ Tensor log_normal_(const Tensor& self, double mean, double std, const Ref<Genera
   WEFT_CHECK(is_floating(self.dtype()), "log_normal_: expected a floating dtype, got ",
              self.dtype());
   WEFT_CHECK(std > 0, "log_normal_: expected std > 0, got ", std);
-  fill_each("log_normal_", self, generator, [&](Generator& source, auto type) {
-    return cast_real<typename decltype(type)::type>(
-        std::exp(std::fma(draw_normal(source), std, mean)));
+  fill_each("log_normal_", self, generator, [&]<class T>(Generator& source, std::type_identity<T>) {
+    return cast_real<T>(std::exp(std::fma(draw_normal(source), std, mean)));
   });
   return self;
 }
@@ -234,10 +230,9 @@ Tensor cauchy_(const Tensor& self, double median, double sigma, const Ref<Genera
   WEFT_CHECK(is_floating(self.dtype()), "cauchy_: expected a floating dtype, got ", self.dtype());
   WEFT_CHECK(sigma > 0, "cauchy_: expected sigma > 0, got ", sigma);
   constexpr double kEpsilon = std::numeric_limits<double>::epsilon();  // the tails stay finite
-  fill_each("cauchy_", self, generator, [&](Generator& source, auto type) {
+  fill_each("cauchy_", self, generator, [&]<class T>(Generator& source, std::type_identity<T>) {
     const double u = std::clamp(source.uniform_double(), kEpsilon, 1 - kEpsilon);
-    return cast_real<typename decltype(type)::type>(
-        std::fma(sigma, std::tan(std::numbers::pi * (u - 0.5)), median));
+    return cast_real<T>(std::fma(sigma, std::tan(std::numbers::pi * (u - 0.5)), median));
   });
   return self;
 }
@@ -245,17 +240,16 @@ Tensor cauchy_(const Tensor& self, double median, double sigma, const Ref<Genera
 Tensor geometric_(const Tensor& self, double p, const Ref<Generator>& generator) {
   WEFT_CHECK(!is_complex(self.dtype()), "geometric_: expected a real dtype, got ", self.dtype());
   WEFT_CHECK(p > 0 && p < 1, "geometric_: expected p in (0, 1), got ", p);
-  fill_each("geometric_", self, generator, [&](Generator& source, auto type) {
-    return cast_real<typename decltype(type)::type>(
-        std::ceil(std::log(source.uniform_double()) / std::log1p(-p)));
+  fill_each("geometric_", self, generator, [&]<class T>(Generator& source, std::type_identity<T>) {
+    return cast_real<T>(std::ceil(std::log(source.uniform_double()) / std::log1p(-p)));
   });
   return self;
 }
 
 Tensor bernoulli_(const Tensor& self, double p, const Ref<Generator>& generator) {
   WEFT_CHECK(p >= 0 && p <= 1, "bernoulli_: expected p in [0, 1], got ", p);
-  fill_each("bernoulli_", self, generator, [&](Generator& source, auto type) {
-    return cast_real<typename decltype(type)::type>(source.uniform_double() < p ? 1 : 0);
+  fill_each("bernoulli_", self, generator, [&]<class T>(Generator& source, std::type_identity<T>) {
+    return cast_real<T>(source.uniform_double() < p ? 1 : 0);
   });
   return self;
 }
@@ -289,8 +283,8 @@ Tensor dropout_mask(const Tensor& input, double p) {
   check_floating("dropout", input);
   Tensor mask = empty_preserve(input, input.dtype(), input.device());
   const double keep = 1 - p;
-  fill_each("dropout", mask, nullptr, [&](Generator& source, auto type) {
-    return cast_real<typename decltype(type)::type>(source.uniform_double() < keep ? 1 / keep : 0);
+  fill_each("dropout", mask, nullptr, [&]<class T>(Generator& source, std::type_identity<T>) {
+    return cast_real<T>(source.uniform_double() < keep ? 1 / keep : 0);
   });
   return mask;
 }
@@ -319,8 +313,7 @@ void check_real(const char* op, const Tensor& self) {
 // Each element: base + draw % range. A range of 0 is all 64 bits.
 void fill_integers(const Tensor& self, int64_t base, uint64_t range, bool wide,
                    const Ref<Generator>& generator) {
-  fill_each("random_", self, generator, [&](Generator& source, auto type) {
-    using T = typename decltype(type)::type;
+  fill_each("random_", self, generator, [&]<class T>(Generator& source, std::type_identity<T>) {
     const uint64_t draw = wide ? source.random64() : source.random();
     const uint64_t value = static_cast<uint64_t>(base) + (range == 0 ? draw : draw % range);
     if constexpr (is_complex_number<T>) {

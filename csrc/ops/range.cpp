@@ -74,8 +74,7 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, MaybeD
           ? count_steps(Scalar(start.to_int()), Scalar(end.to_int()), Scalar(step.to_int()), true)
           : count_steps(start, end, step, integers)};
   Tensor out = make_empty("arange", size, {kind, layout, device, pin_memory, {}});
-  dispatch(kind, [&](auto type) {
-    using T = typename decltype(type)::type;
+  dispatch(kind, [&]<class T>(std::type_identity<T>) {
     T* data = out.data_as<T>();
     parallel_for(size[0], 1 << 15, [&](int64_t begin, int64_t last) {
       if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
@@ -115,8 +114,7 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, MaybeDTyp
   check_range(end, kind, "linspace");
   const int64_t size[] = {steps};
   Tensor out = make_empty("linspace", size, {kind, layout, device, pin_memory, {}});
-  dispatch(kind, [&](auto type) {
-    using T = typename decltype(type)::type;
+  dispatch(kind, [&]<class T>(std::type_identity<T>) {
     // Steps are taken in the result's type where it is floating, and from both ends to the middle.
     using Real = std::conditional_t<is_complex_number<T>, std::complex<double>,
                                     std::conditional_t<std::is_same_v<T, float>, float, double>>;
@@ -146,8 +144,7 @@ Tensor eye(int64_t n, int64_t m, MaybeDType dtype, MaybeInt layout, MaybeDevice 
   WEFT_CHECK(n >= 0 && m >= 0, "eye: expected sizes >= 0, got ", n, " and ", m);
   const int64_t size[] = {n, m};
   Tensor out = zeros(size, dtype, layout, device, pin_memory);
-  dispatch(out.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  dispatch(out.dtype(), [&]<class T>(std::type_identity<T>) {
     for (int64_t i = 0; i < std::min(n, m); ++i) out.data_as<T>()[i * m + i] = cast_number<T>(1);
   });
   return out;
@@ -167,8 +164,7 @@ Tensor triangle(const char* op, const Tensor& self, Range&& range) {
   Tensor out = Tensor::empty(self.sizes(), self.dtype(), self.device(), op);
   const int64_t rows = self.size(-2), columns = self.size(-1);
   const int64_t lines = columns == 0 ? 0 : self.numel() / columns;
-  dispatch_size(self.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  dispatch_size(self.dtype(), [&]<class T>(std::type_identity<T>) {
     parallel_for(lines, (int64_t{1} << 15) / std::max<int64_t>(columns, 1) + 1,
                  [&](int64_t begin, int64_t end) {
                    for (int64_t line = begin; line < end; ++line) {

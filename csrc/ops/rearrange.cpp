@@ -156,8 +156,7 @@ Tensor cumsum(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
   const Tensor from = in_order(as_dtype(self, compute));
   Tensor out = Tensor::empty(self.sizes(), compute, self.device(), "cumsum");
   const Split3 split = self.dim() == 0 ? Split3{} : split_at(self.sizes(), dim);
-  dispatch(compute, [&](auto type) {
-    using T = typename decltype(type)::type;
+  dispatch(compute, [&]<class T>(std::type_identity<T>) {
     if constexpr (!is_small_float<T>) {
       if constexpr (std::is_same_v<T, bool>) {
         WEFT_CHECK(false, "cumsum: expected a numeric dtype, got ", compute);
@@ -174,8 +173,7 @@ bool equal(const Tensor& self, const Tensor& other) {
   const DType compute = compute_type(promote(self.dtype(), other.dtype()));
   const Tensor a = in_order(as_dtype(self, compute)), b = in_order(as_dtype(other, compute));
   bool same_values = true;
-  dispatch(compute == DType::Bool ? DType::U8 : compute, [&](auto type) {
-    using T = typename decltype(type)::type;
+  dispatch(compute == DType::Bool ? DType::U8 : compute, [&]<class T>(std::type_identity<T>) {
     if constexpr (!is_small_float<T>) {
       same_values =
           std::equal(a.data_as<const T>(), a.data_as<const T>() + a.numel(), b.data_as<const T>());

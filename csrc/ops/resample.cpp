@@ -79,13 +79,6 @@ Taps taps_of(const char* op, const Tensor& index, const Tensor& weight, int64_t 
   return result;
 }
 
-template <class Fn>
-void dispatch_float(const char* op, DType dtype, DType given, Fn&& fn) {
-  if (dtype == DType::F32) return fn(std::type_identity<float>{});
-  WEFT_CHECK(dtype == DType::F64, op, ": expected a floating dtype, got ", given);
-  fn(std::type_identity<double>{});
-}
-
 int64_t grain_of(int64_t work) { return (int64_t{1} << 15) / std::max<int64_t>(1, work) + 1; }
 
 // Lines [begin, end) of outer x outputs, each of `inner` elements.
@@ -144,8 +137,7 @@ Tensor _resample(const Tensor& self, int64_t dim, const Tensor& index, const Ten
   Dims sizes(x.sizes());
   sizes[dim] = t.outputs;
   Tensor out = Tensor::empty(sizes, kind, self.device(), op);
-  dispatch_float(op, kind, self.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  dispatch_float(op, kind, [&]<class T>(std::type_identity<T>) {
     parallel_for(s.outer * t.outputs, grain_of(s.inner * t.taps), [&](int64_t begin, int64_t end) {
       resample_lines(s, t, x.data_as<const T>(), out.data_as<T>(), begin, end);
     });
@@ -168,8 +160,7 @@ Tensor _resample_backward(const Tensor& grad_output, int64_t dim, int64_t size, 
   sizes[dim] = size;
   const Split3 s = split_at(sizes, dim);
   Tensor out = zeros_of(sizes, kind, grad_output.device(), op);
-  dispatch_float(op, kind, grad_output.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  dispatch_float(op, kind, [&]<class T>(std::type_identity<T>) {
     const int64_t work = t.outputs * t.taps * s.inner;
     parallel_for(s.outer, grain_of(work), [&](int64_t begin, int64_t end) {
       share_out(s, t, grad.data_as<const T>(), out.data_as<T>(), begin, end);

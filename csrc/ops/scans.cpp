@@ -72,8 +72,7 @@ std::tuple<Tensor, Tensor> running_extremum(const char* op, const Tensor& self, 
   const Tensor values = Tensor::empty(self.sizes(), self.dtype(), self.device(), op);
   const Tensor indices = Tensor::empty(self.sizes(), DType::I64, self.device(), op);
   const int64_t length = length_along(self, dim);
-  dispatch(self.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  dispatch(self.dtype(), [&]<class T>(std::type_identity<T>) {
     if constexpr (is_complex_number<T>) {
       WEFT_CHECK(false, op, ": expected a dtype with an order, got ", self.dtype());
     } else {
@@ -147,8 +146,7 @@ Tensor cumprod(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
   const Tensor x = in_order(as_dtype(self, kind));
   Tensor out = Tensor::empty(self.sizes(), kind, self.device(), "cumprod");
   const int64_t length = length_along(self, dim);
-  dispatch(kind, [&](auto type) {
-    using T = typename decltype(type)::type;
+  dispatch(kind, [&]<class T>(std::type_identity<T>) {
     const T* from = x.data_as<const T>();
     T* to = out.data_as<T>();
     for_each_line(x, dim, [&](int64_t at, int64_t step) {

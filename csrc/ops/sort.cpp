@@ -131,18 +131,6 @@ void order_rows(const Tensor& rows, int64_t count, int64_t room, bool descending
                });
 }
 
-template <class Fn>
-void dispatch_ordered(const char* op, DType dtype, Fn&& fn) {
-  dispatch(dtype, [&](auto type) {
-    using T = typename decltype(type)::type;
-    if constexpr (is_complex_number<T>) {
-      WEFT_CHECK(false, op, ": expected a dtype with an order, got ", dtype);
-    } else {
-      fn(type);
-    }
-  });
-}
-
 void check_length(const char* op, int64_t length) {
   WEFT_CHECK(length <= int64_t{UINT32_MAX}, op,
              ": expected at most 2^32 - 1 elements along dim, got ", length);
@@ -156,8 +144,7 @@ Pair sort(const Tensor& self, std::optional<bool>, int64_t dim, bool descending)
   check_length("sort", rows.sizes().back());
   const Pair out{Tensor::empty(rows.sizes(), self.dtype(), self.device(), "sort"),
                  Tensor::empty(rows.sizes(), DType::I64, self.device(), "sort")};
-  dispatch_ordered("sort", self.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  dispatch_ordered("sort", self.dtype(), [&]<class T>(std::type_identity<T>) {
     const int64_t length = rows.sizes().back();
     const int64_t room = length < kRadixFrom<T> ? length : 0;
     order_rows<T>(rows, length, room, descending, out,
@@ -193,8 +180,7 @@ Pair topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted)
   sizes.back() = k;
   const Pair out{Tensor::empty(sizes, self.dtype(), self.device(), "topk"),
                  Tensor::empty(sizes, DType::I64, self.device(), "topk")};
-  dispatch_ordered("topk", self.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  dispatch_ordered("topk", self.dtype(), [&]<class T>(std::type_identity<T>) {
     order_rows<T>(rows, k, k <= kFew ? k : length, largest, out,
                   [&](const RowKeys<T>& keys, Entry<T>* scratch, RowResult<T> to) {
                     top_of_row(keys, length, k, sorted, scratch, to);

@@ -44,12 +44,18 @@ inline Tensor zeros_of(IntList sizes, DType dtype, Device device, const char* op
   return result;
 }
 
-// Calls fn(std::type_identity<T>) with the T of a computing dtype, float32 or float64.
+// Calls fn(std::type_identity<T>{}) with the one of these types that is the dtype's. Whether one
+// is.
+template <class... Types, class Fn>
+bool dispatch_among(DType dtype, Fn&& fn) {
+  return ((dtype == dtype_of<Types>::value && (fn(std::type_identity<Types>{}), true)) || ...);
+}
+
+// With the T of a computing dtype, float32 or float64.
 template <class Fn>
 void dispatch_float(const char* op, DType dtype, Fn&& fn) {
-  if (dtype == DType::F32) return fn(std::type_identity<float>{});
-  WEFT_CHECK(dtype == DType::F64, op, ": expected a floating dtype, got ", dtype);
-  fn(std::type_identity<double>{});
+  const bool known = dispatch_among<float, double>(dtype, fn);
+  WEFT_CHECK(known, op, ": expected a floating dtype, got ", dtype);
 }
 
 template <class T>
@@ -99,5 +105,14 @@ inline Split3 split_at(IntList sizes, int64_t dim) {
 template <class T>
 inline constexpr bool is_complex_number =
     std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
+
+// Calls fn(std::type_identity<T>{}) with the type of a dtype that has an order.
+template <class Fn>
+void dispatch_ordered(const char* op, DType dtype, Fn&& fn) {
+  WEFT_CHECK(!is_complex(dtype), op, ": expected a dtype with an order, got ", dtype);
+  dispatch(dtype, [&]<class T>(std::type_identity<T> type) {
+    if constexpr (!is_complex_number<T>) fn(type);
+  });
+}
 
 }  // namespace weft::native

@@ -88,8 +88,7 @@ void find_sorted_runs(const char* op, const T* data, Runs& runs) {
 }
 
 void find_runs(const char* op, const Tensor& items, bool sort, Runs& runs) {
-  dispatch(items.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  dispatch(items.dtype(), [&]<class T>(std::type_identity<T>) {
     if constexpr (is_complex_number<T>) {
       WEFT_CHECK(false, op, ": expected a dtype with an order, got ", items.dtype());
     } else {

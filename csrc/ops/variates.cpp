@@ -124,8 +124,8 @@ Tensor draw_gammas(const char* op, const Tensor& self, DType dtype, double least
   const Tensor dense = in_order(as_dtype(self, dtype));
   Generator& source = *generator_or_default(generator);
   const std::lock_guard lock(source);
-  dispatch_float(op, dtype, [&](auto type) {
-    const auto* concentrations = dense.data_as<const typename decltype(type)::type>();
+  dispatch_float(op, dtype, [&]<class T>(std::type_identity<T>) {
+    const auto* concentrations = dense.data_as<const T>();
     double* out = drawn.data_as<double>();
     std::transform(concentrations, concentrations + dense.numel(), out, [&](auto concentration) {
       const double value = draw_gamma(concentration, source);

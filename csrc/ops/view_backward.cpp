@@ -23,8 +23,7 @@ void add_at(const Tensor& out, const Layout& places, const Tensor& grad) {
   const std::vector<int64_t> to = element_offsets(places.sizes, places.strides);
   const Tensor from = in_order(grad);
   const Tensor target = out.with_layout(places);  // checks the bounds
-  dispatch(out.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  dispatch(out.dtype(), [&]<class T>(std::type_identity<T>) {
     for (size_t i = 0; i < to.size(); ++i) {
       accumulate(target.data_as<T>()[to[i]], from.data_as<const T>()[i]);
     }
