@@ -75,26 +75,39 @@ void check_start(const char* op, const Tensor& self, const Tensor& a, IntList si
              beta);
 }
 
+// Of matrices (2 dims) or batches of them (3), added to `start` where there is one.
+Tensor matrix_product(const char* op, int64_t dims, const Tensor& start, const Tensor& a,
+                      const Tensor& b, const Scalar& beta, const Scalar& alpha) {
+  check_dims(op, a, dims);
+  check_dims(op, b, dims);
+  check_operands(op, a, b);
+  Dims sizes = a.sizes();
+  const size_t inner = sizes.size() - 2;
+  check_inner(op, a, b,
+              sizes.back() == b.sizes()[inner] && (dims == 2 || sizes[0] == b.sizes()[0]));
+  sizes.back() = b.sizes().back();
+  if (start.defined()) check_start(op, start, a, sizes, beta, alpha);
+  return product(op, sizes, start, a, b, beta, alpha, dims == 2 ? gemm : gemm_batched);
+}
+
 }  // namespace
 
 Tensor mm(const Tensor& self, const Tensor& mat2) {
-  check_dims("mm", self, 2);
-  check_dims("mm", mat2, 2);
-  check_operands("mm", self, mat2);
-  check_inner("mm", self, mat2, self.sizes()[1] == mat2.sizes()[0]);
-  const int64_t sizes[] = {self.sizes()[0], mat2.sizes()[1]};
-  return product("mm", sizes, {}, self, mat2, 0, 1, gemm);
+  return matrix_product("mm", 2, {}, self, mat2, 0, 1);
 }
 
 Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
              const Scalar& alpha) {
-  check_dims("addmm", mat1, 2);
-  check_dims("addmm", mat2, 2);
-  check_operands("addmm", mat1, mat2);
-  check_inner("addmm", mat1, mat2, mat1.sizes()[1] == mat2.sizes()[0]);
-  const int64_t sizes[] = {mat1.sizes()[0], mat2.sizes()[1]};
-  check_start("addmm", self, mat1, sizes, beta, alpha);
-  return product("addmm", sizes, self, mat1, mat2, beta, alpha, gemm);
+  return matrix_product("addmm", 2, self, mat1, mat2, beta, alpha);
+}
+
+Tensor bmm(const Tensor& self, const Tensor& mat2) {
+  return matrix_product("bmm", 3, {}, self, mat2, 0, 1);
+}
+
+Tensor baddbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
+               const Scalar& alpha) {
+  return matrix_product("baddbmm", 3, self, batch1, batch2, beta, alpha);
 }
 
 Tensor _int_mm(const Tensor& self, const Tensor& mat2) {
@@ -119,28 +132,6 @@ Tensor _int_mm(const Tensor& self, const Tensor& mat2) {
   return out;
 }
 
-Tensor bmm(const Tensor& self, const Tensor& mat2) {
-  check_dims("bmm", self, 3);
-  check_dims("bmm", mat2, 3);
-  check_operands("bmm", self, mat2);
-  const Dims &a = self.sizes(), &b = mat2.sizes();
-  check_inner("bmm", self, mat2, a[0] == b[0] && a[2] == b[1]);
-  const int64_t sizes[] = {a[0], a[1], b[2]};
-  return product("bmm", sizes, {}, self, mat2, 0, 1, gemm_batched);
-}
-
-Tensor baddbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
-               const Scalar& alpha) {
-  check_dims("baddbmm", batch1, 3);
-  check_dims("baddbmm", batch2, 3);
-  check_operands("baddbmm", batch1, batch2);
-  const Dims &a = batch1.sizes(), &b = batch2.sizes();
-  check_inner("baddbmm", batch1, batch2, a[0] == b[0] && a[2] == b[1]);
-  const int64_t sizes[] = {a[0], a[1], b[2]};
-  check_start("baddbmm", self, batch1, sizes, beta, alpha);
-  return product("baddbmm", sizes, self, batch1, batch2, beta, alpha, gemm_batched);
-}
-
 Tensor mv(const Tensor& self, const Tensor& vec) {
   check_dims("mv", self, 2);
   check_dims("mv", vec, 1);
@@ -162,8 +153,7 @@ Tensor dot(const Tensor& self, const Tensor& tensor) {
     return as_dtype(dot(as_dtype(self, compute), as_dtype(tensor, compute)), dtype);
   }
   Tensor out = Tensor::empty({}, dtype, self.device(), "dot");
-  dispatch_numeric(dtype, [&](auto type) {
-    using T = typename decltype(type)::type;
+  dispatch_numeric(dtype, [&]<class T>(std::type_identity<T>) {
     *out.data_as<T>() = blas::dot(self.numel(), self.data_as<const T>(), self.strides()[0],
                                   tensor.data_as<const T>(), tensor.strides()[0]);
   });
