@@ -1,9 +1,6 @@
 // Attributes of weft.Tensor.
 #include "autograd/node.h"
-#include "bindings/bindings.h"
-#include "bindings/errors.h"
-#include "bindings/hooked.h"
-#include "bindings/tensor_object.h"
+#include "bindings/facts.h"
 #include "core/error.h"
 #include "ops_unary.h"
 #include "ops_views.h"
@@ -11,48 +8,22 @@
 namespace weft::py {
 namespace {
 
-template <class Fn>
-PyObject* get(PyObject* self, Fn&& fn) {
-  return guarded([&]() -> PyObject* { return fn(unwrap(self)); });
-}
-PyObject* py_bool(bool value) { return PyBool_FromLong(value); }
+constexpr Hooks kBoth = Hooks::Both, kOverride = Hooks::Override;
 
-PyObject* get_shape(PyObject* self, void*) {
-  return get(self, [](const Tensor& t) { return wrap_size(t.sizes()); });
-}
-PyObject* get_dtype(PyObject* self, void*) { return new_ref(dtype_object(unwrap(self).dtype())); }
-PyObject* get_device(PyObject* self, void*) {
-  return get(self, [](const Tensor& t) { return wrap_device(t.device()); });
-}
-PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLongLong(unwrap(self).dim()); }
-PyObject* get_layout(PyObject*, void*) { return new_ref(strided_object()); }
-PyObject* get_itemsize(PyObject* self, void*) {
-  return PyLong_FromSize_t(unwrap(self).item_size());
-}
-PyObject* get_nbytes(PyObject* self, void*) {
-  const Tensor& tensor = unwrap(self);
-  return PyLong_FromLongLong(tensor.numel() * static_cast<int64_t>(tensor.item_size()));
-}
-PyObject* get_version(PyObject* self, void*) {
-  return get(self, [](const Tensor& t) {
-    WEFT_CHECK(!t.impl()->inference,
-               "_version: expected a tensor made outside of inference mode, got one made inside: "
-               "inference tensors do not track version counter");
-    return PyLong_FromUnsignedLong(t.version());
-  });
-}
-PyObject* get_false(PyObject*, void*) { Py_RETURN_FALSE; }
-PyObject* get_is_cpu(PyObject* self, void*) {
-  return py_bool(unwrap(self).device().type == DeviceType::CPU);
-}
-PyObject* get_is_meta(PyObject* self, void*) {
-  return py_bool(unwrap(self).device().type == DeviceType::Meta);
+int64_t item_bytes(const Tensor& t) { return static_cast<int64_t>(t.item_size()); }
+bool none(const Tensor&) { return false; }
+template <DeviceType type>
+bool is_on(const Tensor& t) {
+  return t.device().type == type;
 }
 
 // ---- autograd ----
 
-PyObject* get_requires_grad(PyObject* self, void*) {
-  return get(self, [](const Tensor& t) { return py_bool(autograd::requires_grad(t)); });
+uint32_t version(const Tensor& t) {
+  WEFT_CHECK(!t.impl()->inference,
+             "_version: expected a tensor made outside of inference mode, got one made inside: "
+             "inference tensors do not track version counter");
+  return t.version();
 }
 int set_requires_grad(PyObject* self, PyObject* value, void*) {
   return guarded([&] {
@@ -61,9 +32,6 @@ int set_requires_grad(PyObject* self, PyObject* value, void*) {
     autograd::set_requires_grad(unwrap(self), value == Py_True);
     return 0;
   });
-}
-PyObject* get_grad(PyObject* self, void*) {
-  return get(self, [](const Tensor& t) { return wrap(autograd::grad(t)); });
 }
 int set_grad(PyObject* self, PyObject* value, void*) {
   return guarded([&] {
@@ -76,25 +44,6 @@ int set_grad(PyObject* self, PyObject* value, void*) {
     return 0;
   });
 }
-PyObject* get_grad_fn(PyObject* self, void*) {
-  return get(self, [](const Tensor& t) { return wrap_node(autograd::grad_fn(t)); });
-}
-PyObject* get_is_leaf(PyObject* self, void*) {
-  return get(self, [](const Tensor& t) { return py_bool(autograd::is_leaf(t)); });
-}
-PyObject* get_retains_grad(PyObject* self, void*) {
-  return get(self, [](const Tensor& t) { return py_bool(autograd::retains_grad(t)); });
-}
-PyObject* get_output_nr(PyObject* self, void*) {
-  return get(self,
-             [](const Tensor& t) { return PyLong_FromUnsignedLong(autograd::result_index(t)); });
-}
-PyObject* get_base(PyObject* self, void*) {
-  return get(self, [](const Tensor& t) { return wrap(autograd::view_base(t)); });
-}
-PyObject* get_data(PyObject* self, void*) {
-  return get(self, [](const Tensor& t) { return wrap(autograd::data(t)); });
-}
 int set_data(PyObject* self, PyObject* value, void*) {
   return guarded([&] {
     WEFT_CHECK_TYPE(value && is_tensor(value), "data: expected a Tensor, got ",
@@ -106,13 +55,11 @@ int set_data(PyObject* self, PyObject* value, void*) {
 
 // ---- views ----
 
-PyObject* get_T(PyObject* self, void*) {
-  return get(self, [](const Tensor& t) {
-    if (t.dim() == 2) return wrap(ops::t(t));
-    Dims reversed;
-    for (int64_t d = t.dim(); d-- > 0;) reversed.push_back(d);
-    return wrap(ops::permute(t, reversed));
-  });
+Tensor reversed(const Tensor& t) {
+  if (t.dim() == 2) return ops::t(t);
+  Dims dims;
+  for (int64_t d = t.dim(); d-- > 0;) dims.push_back(d);
+  return ops::permute(t, dims);
 }
 Tensor matrix_transpose(const char* op, const Tensor& t) {
   if (t.dim() == 0) return t;
@@ -124,25 +71,13 @@ Tensor conjugate_transpose(const char* op, const Tensor& t) {
   Tensor view = matrix_transpose(op, t);
   return is_complex(t.dtype()) ? ops::conj(view) : view;
 }
-PyObject* get_mT(PyObject* self, void*) {
-  return get(self, [](const Tensor& t) { return wrap(matrix_transpose("mT", t)); });
+Tensor adjoint(const Tensor& t) {
+  WEFT_CHECK(t.dim() == 0 || t.dim() == 2, "H: expected a tensor with 2 dims, got shape ",
+             AsTuple{t.sizes()});
+  return conjugate_transpose("H", t);
 }
-PyObject* get_mH(PyObject* self, void*) {
-  return get(self, [](const Tensor& t) { return wrap(conjugate_transpose("mH", t)); });
-}
-PyObject* get_H(PyObject* self, void*) {
-  return get(self, [](const Tensor& t) {
-    WEFT_CHECK(t.dim() == 0 || t.dim() == 2, "H: expected a tensor with 2 dims, got shape ",
-               AsTuple{t.sizes()});
-    return wrap(conjugate_transpose("H", t));
-  });
-}
-PyObject* get_real(PyObject* self, void*) {
-  if (!is_complex(unwrap(self).dtype())) return new_ref(self);
-  return get(self, [](const Tensor& t) { return wrap(ops::real(t)); });
-}
-PyObject* get_imag(PyObject* self, void*) {
-  return get(self, [](const Tensor& t) { return wrap(ops::imag(t)); });
+PyObject* get_real(PyObject* self, void* name) {
+  return is_complex(unwrap(self).dtype()) ? fact_of<ops::real>(self, name) : new_ref(self);
 }
 // x.real = value, in which x.real *= 2 ends too: x.real[...] = value.
 int set_part(PyObject* self, PyObject* value, void* name) {
@@ -158,53 +93,49 @@ int set_part(PyObject* self, PyObject* value, void* name) {
 }  // namespace
 
 PyGetSetDef tensor_getset[] = {
-    {"shape", Traced<"shape", get_shape>::call, nullptr, "Sizes of the dimensions.", nullptr},
-    {"dtype", Traced<"dtype", get_dtype>::call, nullptr, "Type of the elements.", nullptr},
-    {"device", Traced<"device", get_device>::call, nullptr, "Where the elements are.", nullptr},
-    {"ndim", Overridable<"ndim", get_ndim>::call, nullptr, "Number of dimensions.", nullptr},
-    {"layout", Overridable<"layout", get_layout>::call, nullptr, "weft.strided.", nullptr},
-    {"itemsize", Overridable<"itemsize", get_itemsize>::call, nullptr, "Bytes of one element.",
-     nullptr},
-    {"nbytes", Traced<"nbytes", get_nbytes>::call, nullptr, "Bytes of all elements.", nullptr},
-    {"requires_grad", Traced<"requires_grad", get_requires_grad>::call,
-     Traced<"set_requires_grad", set_requires_grad>::call, "Whether operators on it are recorded.",
-     nullptr},
-    {"grad", Traced<"grad", get_grad>::call, Traced<"set_grad", set_grad>::call,
-     "The gradient that backward left, or None.", nullptr},
-    {"grad_fn", Overridable<"grad_fn", get_grad_fn>::call, nullptr,
-     "The graph node that made it; None for leaves.", nullptr},
-    {"is_leaf", Overridable<"is_leaf", get_is_leaf>::call, nullptr,
-     "Whether no recorded operator made it.", nullptr},
-    {"retains_grad", Overridable<"retains_grad", get_retains_grad>::call, nullptr,
-     "Whether retain_grad() was asked for.", nullptr},
-    {"output_nr", Overridable<"output_nr", get_output_nr>::call, nullptr,
-     "Which result of its grad_fn it is.", nullptr},
-    {"data", Traced<"data", get_data>::call, Traced<"set_data", set_data>::call,
-     "The same elements without history.", nullptr},
-    {"T", Traced<"T", get_T>::call, nullptr, "View with the dimensions reversed.", nullptr},
-    {"mT", Traced<"mT", get_mT>::call, nullptr, "View with the last two dimensions swapped.",
-     nullptr},
-    {"H", Traced<"H", get_H>::call, nullptr, "Conjugate transpose of a matrix.", nullptr},
-    {"mH", Traced<"mH", get_mH>::call, nullptr, "Conjugate transpose of the last two dimensions.",
-     nullptr},
+    attribute<"shape", kBoth, [](const Tensor& t) -> const Dims& { return t.sizes(); }>(
+        "Sizes of the dimensions."),
+    attribute<"dtype", kBoth, [](const Tensor& t) { return new_ref(dtype_object(t.dtype())); }>(
+        "Type of the elements."),
+    attribute<"device", kBoth, [](const Tensor& t) { return t.device(); }>(
+        "Where the elements are."),
+    attribute<"ndim", kOverride, [](const Tensor& t) { return t.dim(); }>("Number of dimensions."),
+    attribute<"layout", kOverride, [](const Tensor&) { return new_ref(strided_object()); }>(
+        "weft.strided."),
+    attribute<"itemsize", kOverride, item_bytes>("Bytes of one element."),
+    attribute<"nbytes", kBoth, [](const Tensor& t) { return t.numel() * item_bytes(t); }>(
+        "Bytes of all elements."),
+    attribute<"requires_grad", kBoth, autograd::requires_grad>(
+        "Whether operators on it are recorded.",
+        Traced<"set_requires_grad", set_requires_grad>::call),
+    attribute<"grad", kBoth, autograd::grad>("The gradient that backward left, or None.",
+                                             Traced<"set_grad", set_grad>::call),
+    attribute<"grad_fn", kOverride, autograd::grad_fn>(
+        "The graph node that made it; None for leaves."),
+    attribute<"is_leaf", kOverride, autograd::is_leaf>("Whether no recorded operator made it."),
+    attribute<"retains_grad", kOverride, autograd::retains_grad>(
+        "Whether retain_grad() was asked for."),
+    attribute<"output_nr", kOverride, autograd::result_index>("Which result of its grad_fn it is."),
+    attribute<"data", kBoth, autograd::data>("The same elements without history.",
+                                             Traced<"set_data", set_data>::call),
+    attribute<"T", kBoth, reversed>("View with the dimensions reversed."),
+    attribute<"mT", kBoth, [](const Tensor& t) { return matrix_transpose("mT", t); }>(
+        "View with the last two dimensions swapped."),
+    attribute<"H", kBoth, adjoint>("Conjugate transpose of a matrix."),
+    attribute<"mH", kBoth, [](const Tensor& t) { return conjugate_transpose("mH", t); }>(
+        "Conjugate transpose of the last two dimensions."),
     {"real", Traced<"real", get_real>::call, set_part,
      "View of the real parts; a real tensor itself.", const_cast<char*>("real")},
-    {"imag", Traced<"imag", get_imag>::call, set_part, "View of the imaginary parts.",
-     const_cast<char*>("imag")},
-    {"is_cpu", Overridable<"is_cpu", get_is_cpu>::call, nullptr, "Whether it is in main memory.",
-     nullptr},
-    {"is_cuda", Overridable<"is_cuda", get_false>::call, nullptr,
-     "False: this build has the CPU only.", nullptr},
-    {"is_sparse", Overridable<"is_sparse", get_false>::call, nullptr,
-     "False; sparse tensors are a subclass.", nullptr},
-    {"is_quantized", Overridable<"is_quantized", get_false>::call, nullptr,
-     "False: there are no quantized tensors.", nullptr},
-    {"is_meta", Overridable<"is_meta", get_is_meta>::call, nullptr, "Whether it has no elements.",
-     nullptr},
-    {"_version", Overridable<"_version", get_version>::call, nullptr,
-     "Writes so far, also through views and detach(); .data has a count of its own.", nullptr},
-    {"_base", Overridable<"_base", get_base>::call, nullptr, "The tensor it is a view of, or None.",
-     nullptr},
+    {"imag", Traced<"imag", fact_of<ops::imag, void>>::call, set_part,
+     "View of the imaginary parts.", const_cast<char*>("imag")},
+    attribute<"is_cpu", kOverride, is_on<DeviceType::CPU>>("Whether it is in main memory."),
+    attribute<"is_cuda", kOverride, none>("False: this build has the CPU only."),
+    attribute<"is_sparse", kOverride, none>("False; sparse tensors are a subclass."),
+    attribute<"is_quantized", kOverride, none>("False: there are no quantized tensors."),
+    attribute<"is_meta", kOverride, is_on<DeviceType::Meta>>("Whether it has no elements."),
+    attribute<"_version", kOverride, version>(
+        "Writes so far, also through views and detach(); .data has a count of its own."),
+    attribute<"_base", kOverride, autograd::view_base>("The tensor it is a view of, or None."),
     {"__dict__", tensor_get_dict, PyObject_GenericSetDict, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };

@@ -3,14 +3,17 @@
 #include "bindings/tensor_methods.h"
 
 #include "bindings/args.h"
-#include "bindings/errors.h"
-#include "bindings/hooked.h"
-#include "bindings/tensor_object.h"
+#include "bindings/facts.h"
 #include "core/meta.h"
 #include "ops_views.h"
 
 namespace weft::py {
 namespace {
+
+constexpr Hooks kBoth = Hooks::Both, kOverride = Hooks::Override;
+
+int64_t rank(const Tensor& t) { return t.dim(); }
+int64_t count(const Tensor& t) { return t.numel(); }
 
 PyObject* size(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   return guarded([&]() -> PyObject* {
@@ -34,45 +37,13 @@ PyObject* stride(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObje
   });
 }
 
-PyObject* dim(PyObject* self, PyObject*) { return PyLong_FromLongLong(unwrap(self).dim()); }
-PyObject* numel(PyObject* self, PyObject*) { return PyLong_FromLongLong(unwrap(self).numel()); }
-PyObject* element_size(PyObject* self, PyObject*) {
-  return PyLong_FromSize_t(unwrap(self).item_size());
+const void* data_ptr(const Tensor& t) {
+  t.storage()->set(kExposed);
+  return t.numel() > 0 && meta::shown_address(*t.storage()) ? t.address() : nullptr;
 }
-PyObject* storage_offset(PyObject* self, PyObject*) {
-  return PyLong_FromLongLong(unwrap(self).offset());
-}
-PyObject* data_ptr(PyObject* self, PyObject*) {
-  const Tensor& tensor = unwrap(self);
-  tensor.storage()->set(kExposed);
-  return PyLong_FromVoidPtr(
-      tensor.numel() > 0 && meta::shown_address(*tensor.storage()) ? tensor.address() : nullptr);
-}
-PyObject* device_index(PyObject* self, PyObject*) {
-  const Tensor& tensor = unwrap(self);
-  return PyLong_FromLong(tensor.on_cpu() ? -1 : tensor.device().index);
-}
-PyObject* is_floating_point(PyObject* self, PyObject*) {
-  return PyBool_FromLong(is_floating(unwrap(self).dtype()));
-}
-PyObject* is_complex_(PyObject* self, PyObject*) {
-  return PyBool_FromLong(is_complex(unwrap(self).dtype()));
-}
-PyObject* is_signed(PyObject* self, PyObject*) {
-  return PyObject_GetAttrString(dtype_object(unwrap(self).dtype()), "is_signed");
-}
-PyObject* is_shared(PyObject* self, PyObject*) {
-  return PyBool_FromLong(unwrap(self).storage()->has(kShared));
-}
-PyObject* is_pinned(PyObject* self, PyObject*) {
-  return PyBool_FromLong(unwrap(self).storage()->has(kPinned));
-}
-PyObject* is_view(PyObject* self, PyObject*) {
-  return guarded([&] { return PyBool_FromLong(autograd::is_view(unwrap(self))); });
-}
-// Beyond PyTorch: writing to such a tensor raises.
-PyObject* is_read_only(PyObject* self, PyObject*) {
-  return PyBool_FromLong(unwrap(self).storage()->has(kReadOnly));
+template <StorageFlags flag>
+bool lies_in(const Tensor& t) {
+  return t.storage()->has(flag);
 }
 
 PyObject* is_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
@@ -93,11 +64,6 @@ PyObject* is_set_to(PyObject* self, PyObject* other) {
     return PyBool_FromLong(a.storage() == b.storage() && a.layout() == b.layout() &&
                            a.dtype() == b.dtype());
   });
-}
-
-// A key that tensors over one storage share; pickling and tests use it.
-PyObject* storage_key(PyObject* self, PyObject*) {
-  return PyLong_FromVoidPtr(unwrap(self).storage().get());
 }
 
 // ---- subclasses ----
@@ -138,36 +104,41 @@ PyMethodDef tensor_methods[] = {
      "size(dim=None): all sizes, or that of one dimension."},
     {"stride", fast(Traced<"stride", stride>::call), kFast,
      "stride(dim=None): all strides in elements, or that of one dimension."},
-    {"dim", Overridable<"dim", dim>::call, METH_NOARGS, "Number of dimensions."},
-    {"ndimension", Overridable<"dim", dim>::call, METH_NOARGS, "Number of dimensions."},
-    {"numel", Traced<"numel", numel>::call, METH_NOARGS, "Number of elements."},
-    {"nelement", Traced<"numel", numel>::call, METH_NOARGS, "Number of elements."},
-    {"element_size", Overridable<"element_size", element_size>::call, METH_NOARGS,
-     "Bytes of one element."},
-    {"storage_offset", Traced<"storage_offset", storage_offset>::call, METH_NOARGS,
-     "Place of the first element in the storage, in elements."},
-    {"data_ptr", Overridable<"data_ptr", data_ptr>::call, METH_NOARGS,
-     "Address of the first element; 0 without elements."},
-    {"get_device", Overridable<"get_device", device_index>::call, METH_NOARGS,
-     "Index of the GPU; -1 for the CPU."},
-    {"is_floating_point", Overridable<"is_floating_point", is_floating_point>::call, METH_NOARGS,
-     "Whether the dtype is floating."},
-    {"is_complex", Overridable<"is_complex", is_complex_>::call, METH_NOARGS,
-     "Whether the dtype is complex."},
-    {"is_signed", Overridable<"is_signed", is_signed>::call, METH_NOARGS,
-     "Whether the dtype has negative numbers."},
-    {"is_shared", Overridable<"is_shared", is_shared>::call, METH_NOARGS,
-     "Whether the storage is shared by processes."},
-    {"is_pinned", Overridable<"is_pinned", is_pinned>::call, METH_NOARGS,
-     "Whether the storage is pinned."},
-    {"_is_view", Overridable<"_is_view", is_view>::call, METH_NOARGS,
-     "Whether it is a view for autograd."},
-    {"is_read_only", is_read_only, METH_NOARGS, "Whether writing to it raises."},
+    method<"dim", kOverride, rank>("Number of dimensions."),
+    {"ndimension", Overridable<"dim", fact_of<rank, PyObject>>::call, METH_NOARGS,
+     "Number of dimensions."},
+    method<"numel", kBoth, count>("Number of elements."),
+    {"nelement", Traced<"numel", fact_of<count, PyObject>>::call, METH_NOARGS,
+     "Number of elements."},
+    method<"element_size", kOverride,
+           [](const Tensor& t) { return static_cast<int64_t>(t.item_size()); }>(
+        "Bytes of one element."),
+    method<"storage_offset", kBoth, [](const Tensor& t) { return t.offset(); }>(
+        "Place of the first element in the storage, in elements."),
+    method<"data_ptr", kOverride, data_ptr>("Address of the first element; 0 without elements."),
+    method<"get_device", kOverride,
+           [](const Tensor& t) { return t.on_cpu() ? int64_t{-1} : int64_t{t.device().index}; }>(
+        "Index of the GPU; -1 for the CPU."),
+    method<"is_floating_point", kOverride, [](const Tensor& t) { return is_floating(t.dtype()); }>(
+        "Whether the dtype is floating."),
+    method<"is_complex", kOverride, [](const Tensor& t) { return is_complex(t.dtype()); }>(
+        "Whether the dtype is complex."),
+    method<"is_signed", kOverride,
+           [](const Tensor& t) {
+             return PyObject_GetAttrString(dtype_object(t.dtype()), "is_signed");
+           }>("Whether the dtype has negative numbers."),
+    method<"is_shared", kOverride, lies_in<kShared>>("Whether the storage is shared by processes."),
+    method<"is_pinned", kOverride, lies_in<kPinned>>("Whether the storage is pinned."),
+    method<"_is_view", kOverride, autograd::is_view>("Whether it is a view for autograd."),
+    // Beyond PyTorch: writing to such a tensor raises.
+    method<"is_read_only", Hooks::None, lies_in<kReadOnly>>("Whether writing to it raises."),
     {"is_contiguous", fast(Overridable<"is_contiguous", is_contiguous>::call), kFast,
      "is_contiguous(memory_format=weft.contiguous_format)"},
     {"is_set_to", Overridable<"is_set_to", is_set_to>::call, METH_O,
      "Whether both show the same elements of one storage."},
-    {"_storage_key", storage_key, METH_NOARGS, nullptr},
+    // That tensors over one storage share; pickling and tests use it.
+    method<"_storage_key", Hooks::None,
+           [](const Tensor& t) -> const void* { return t.storage().get(); }>(nullptr),
     {"item", Traced<"item", tensor_item>::call, METH_NOARGS, "The one element as a Python number."},
     {"tolist", Traced<"tolist", tensor_tolist>::call, METH_NOARGS,
      "The elements as nested lists; a number for a 0-d tensor."},
