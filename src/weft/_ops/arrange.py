@@ -13,7 +13,6 @@ def _composite(schema: str, doc: str, out: bool | None = None) -> None:
     op(
         schema,
         doc=doc,
-        native=schema.split("(")[0].split(".")[0],
         tags=("composite",),
         out=out,
     )
@@ -32,7 +31,6 @@ _composite(
 op(
     "repeat_interleave.Tensor(Tensor repeats, *, int? output_size=None) -> Tensor",
     doc="0 repeats[0] times, 1 repeats[1] times, and so on.",
-    native="repeat_interleave",
     tags=("nondifferentiable",),
     shape="[unknown if output_size is absent else output_size]",
 )
@@ -117,7 +115,6 @@ def _diag(self: Any, diagonal: Any) -> Any:
 op(
     "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
     doc="Matrices of zeros with the vectors of self on a diagonal.",
-    native="diag_embed",
     grad={"self": "grad.diagonal(offset, dim1, dim2)"},
     shape="diagonals(self, offset, dim1, dim2)",
     result="self",
@@ -131,7 +128,6 @@ _composite("block_diag(Tensor[] tensors) -> Tensor", "The matrices along one dia
 op(
     "fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)",
     doc="Writes a number on the diagonal (wrap: and on, below the last column).",
-    native="fill_diagonal_",
     tags=("composite",),
 )
 for _name, _half in (("tril", "below"), ("triu", "above")):
@@ -139,7 +135,6 @@ for _name, _half in (("tril", "below"), ("triu", "above")):
         f"{_name}_indices(int row, int col, int offset=0, *, ScalarType? dtype=4, "
         "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         doc=f"Rows and columns of the places on and {_half} a diagonal.",
-        native=f"{_name}_indices",
         shape=f"[2, triangle(row, col, offset, {_name == 'triu'})]",
         result="int64",
         tags=("factory", "nondifferentiable"),
@@ -154,7 +149,6 @@ for _suffix, _self, _result, _how in (
     op(
         f"masked_scatter{_suffix}({_self}, Tensor mask, Tensor source) -> {_result}",
         doc=f"{_how} the elements of source, in order, where mask holds.",
-        native=f"masked_scatter{_suffix}",
         constants=("mask",),
         grad={
             "self": "grad.masked_fill(mask, 0)",
@@ -165,7 +159,6 @@ for _suffix, _self, _result, _how in (
     op(
         f"index_copy{_suffix}({_self}, int dim, Tensor index, Tensor source) -> {_result}",
         doc=f"{_how} the entries of source at the entries that index names along `dim`.",
-        native=f"index_copy{_suffix}",
         constants=("index",),
         grad={"self": "grad.index_fill(dim, index, 0)", "source": "grad.index_select(dim, index)"},
         out=True,
@@ -175,7 +168,6 @@ for _suffix, _self, _result, _how in (
         f"index_fill{_suffix}.int_Scalar({_self}, int dim, Tensor index, Scalar value)"
         f" -> {_result}",
         doc=f"{_how} a number at the entries that index names along `dim`.",
-        native=f"index_fill{_suffix}",
         constants=("index",),
         grad={"self": "grad.index_fill(dim, index, 0)"},
         like="self",
@@ -184,7 +176,6 @@ for _suffix, _self, _result, _how in (
         f"index_fill{_suffix}.int_Tensor({_self}, int dim, Tensor index, Tensor value)"
         f" -> {_result}",
         doc=f"{_how} a 0-d tensor at the entries that index names along `dim`.",
-        native=f"index_fill{_suffix}",
         constants=("index",),
         grad={
             "self": "grad.index_fill(dim, index, 0)",
@@ -198,7 +189,6 @@ for _suffix, _self, _result, _how in (
         f"bool include_self=True) -> {_result}",
         doc=f"{_how} the elements of src folded in at the places that index names along `dim`: "
         "sum, prod, mean, amax or amin.",
-        native=f"scatter_reduce{_suffix}",
         constants=("index",),
         grad={
             "self, src": "_scatter_reduce_backward(grad, self, dim, index, src, reduce, "
@@ -210,7 +200,6 @@ for _suffix, _self, _result, _how in (
 backward_op(
     "_masked_scatter_backward(Tensor grad_output, Tensor mask, int[] size) -> Tensor",
     doc="The gradient of masked_scatter for its source.",
-    native="_masked_scatter_backward",
     constants=("mask",),
     grad={"grad_output": "grad.new_zeros(grad_output.shape).masked_scatter(mask, grad)"},
     shape="size",
@@ -220,7 +209,6 @@ backward_op(
     "_scatter_reduce_backward(Tensor grad, Tensor self, int dim, Tensor index, Tensor src, "
     "str reduce, bool include_self, Tensor result) -> (Tensor, Tensor)",
     doc="The gradients of scatter_reduce for self and src.",
-    native="_scatter_reduce_backward",
     tags=("composite",),
 )
 op(
@@ -240,8 +228,7 @@ _composite(
 
 
 def _inplace_view(schema: str, gradient: str, doc: str) -> None:
-    name = schema.split("(")[0].split(".")[0]
-    op(schema, doc=doc, native=name, grad={"self": gradient}, tags=("relayout",))
+    op(schema, doc=doc, grad={"self": gradient}, tags=("relayout",))
 
 
 _SELF = "Tensor(a!) self"

@@ -137,6 +137,5 @@ op(
 op(
     "equal(Tensor self, Tensor other) -> bool",
     doc="Whether both have the same shape and the same elements.",
-    native="equal",
     tags=("nondifferentiable",),
 )

@@ -8,7 +8,6 @@ op(
     "conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, int[2] padding=0, "
     "int[2] dilation=1, int groups=1) -> Tensor",
     doc="The cross-correlation of images (N, C, H, W) with filters (O, C / groups, kH, kW).",
-    native="conv2d",
     grad={
         "input": "_conv2d_backward_input(grad, weight.conj(), input.shape, stride, padding, "
         "dilation, groups)",
@@ -24,7 +23,6 @@ op(
     "conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, "
     'str padding="valid", int[2] dilation=1, int groups=1) -> Tensor',
     doc="conv2d with padding 'valid' (none) or 'same' (the result has the size of the input).",
-    native="conv2d",
     tags=("composite",),
     shape="convolved(input, weight, stride, padding, dilation)",
     result="input",
@@ -34,7 +32,6 @@ op(
     "int[2] stride=1, int[2] padding=0, int[2] dilation=1, int groups=1) -> Tensor",
     doc="conv2d plus a residual, negative sums set to 0 if `relu`. Programs that record no "
     "gradients have it for a convolution and what follows.",
-    native="_conv2d_sum",
     variants="",
     tags=("nondifferentiable",),
     shape="broadcast(convolved(input, weight, stride, padding, dilation), residual)",
@@ -54,7 +51,6 @@ op(
     "conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, int[1] padding=0, "
     "int[1] dilation=1, int groups=1) -> Tensor",
     doc="The cross-correlation of signals (N, C, L) with filters (O, C / groups, k).",
-    native="conv1d",
     tags=("composite", "layer", "convolution"),
     shape="convolved(input, weight, stride, padding, dilation)",
     result="input",
@@ -72,14 +68,12 @@ op(
     "conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, "
     "int[2] padding=0, int[2] output_padding=0, int groups=1, int[2] dilation=1) -> Tensor",
     doc="The transpose of conv2d: what its gradient does to images.",
-    native="conv_transpose2d",
     tags=("composite", "autocast_lower", "by_channels"),
 )
 backward_op(
     "_conv2d_backward_input(Tensor grad_output, Tensor weight, int[] input_size, int[2] stride, "
     "int[2] padding, int[2] dilation, int groups) -> Tensor",
     doc="The gradient of conv2d for its input.",
-    native="_conv2d_backward_input",
     grad={
         "grad_output": "conv2d(grad, weight.conj(), None, stride, padding, dilation, groups)",
         "weight": "_conv2d_backward_weight(grad_output.conj(), grad, weight.shape, stride, "
@@ -92,7 +86,6 @@ backward_op(
     "_conv2d_backward_weight(Tensor grad_output, Tensor input, int[] weight_size, int[2] stride, "
     "int[2] padding, int[2] dilation, int groups) -> Tensor",
     doc="The gradient of conv2d for its weight.",
-    native="_conv2d_backward_weight",
     grad={
         "grad_output": "conv2d(input.conj(), grad, None, stride, padding, dilation, groups)",
         "input": "_conv2d_backward_input(grad_output.conj(), grad, input.shape, stride, padding, "
@@ -108,7 +101,6 @@ op(
     "max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], "
     "int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
     doc="The greatest element of each window, and where it lies in its image.",
-    native="max_pool2d_with_indices",
     grad={"self": "_max_pool2d_backward(grad, result1, self.shape)"},
     tags=("by_channels",),
     variants="nn",
@@ -119,7 +111,6 @@ op(
     "max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, "
     "int[2] dilation=1, bool ceil_mode=False) -> Tensor",
     doc="The greatest element of each window.",
-    native="max_pool2d",
     tags=("composite", "by_channels"),
     variants="f",
     shape="pooled(self, kernel_size, stride, padding, dilation, ceil_mode)",
@@ -128,7 +119,6 @@ op(
 backward_op(
     "_max_pool2d_backward(Tensor grad_output, Tensor indices, int[] input_size) -> Tensor",
     doc="grad_output added at the indices of each image.",
-    native="_max_pool2d_backward",
     constants=("indices",),
     grad={"grad_output": "_max_pool2d_gather(grad, indices)"},
     shape="input_size",
@@ -137,7 +127,6 @@ backward_op(
 backward_op(
     "_max_pool2d_gather(Tensor self, Tensor indices) -> Tensor",
     doc="The elements at the indices of each image.",
-    native="_max_pool2d_gather",
     constants=("indices",),
     grad={"self": "_max_pool2d_backward(grad, indices, self.shape)"},
     shape="indices",
@@ -147,7 +136,6 @@ op(
     "avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, "
     "bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
     doc="The mean of each window.",
-    native="avg_pool2d",
     grad={
         "self": "_avg_pool2d_backward(grad, self.shape, kernel_size, stride, padding, ceil_mode, "
         "count_include_pad, divisor_override)"
@@ -162,7 +150,6 @@ backward_op(
     "int[2] stride, int[2] padding, bool ceil_mode, bool count_include_pad, int? divisor_override)"
     " -> Tensor",
     doc="The gradient of avg_pool2d.",
-    native="_avg_pool2d_backward",
     grad={
         "grad_output": "avg_pool2d(grad, kernel_size, stride, padding, ceil_mode, "
         "count_include_pad, divisor_override)"
@@ -173,7 +160,6 @@ backward_op(
 op(
     "adaptive_avg_pool2d(Tensor self, int[2] output_size) -> Tensor",
     doc="Means over windows chosen so that the result has output_size.",
-    native="adaptive_avg_pool2d",
     grad={"self": "_adaptive_avg_pool2d_backward(grad, self.shape, output_size)"},
     variants="nn",
     shape="[*self[:-2], output_size[0], output_size[1]]",
@@ -183,7 +169,6 @@ backward_op(
     "_adaptive_avg_pool2d_backward.sizes(Tensor grad_output, int[] input_size, int[2] output_size)"
     " -> Tensor",
     doc="The gradient of adaptive_avg_pool2d.",
-    native="_adaptive_avg_pool2d_backward",
     grad={"grad_output": "adaptive_avg_pool2d(grad, output_size)"},
     shape="input_size",
     result="grad_output",
@@ -196,7 +181,6 @@ op(
     "Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
     doc="Each channel brought to mean 0 and variance 1 (by its own statistics in training, which "
     "update the running ones; else by the running ones), then weight and bias.",
-    native="batch_norm",
     tags=("composite", "writes_statistics"),
     like="input",
 )
@@ -204,7 +188,6 @@ backward_op(
     "_batch_norm_train(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "
     "Tensor? running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
     doc="Batch norm by the statistics of the batch; also gives its means and inverse deviations.",
-    native="_batch_norm_train",
     constants=("running_mean", "running_var"),
     grad={"input, weight, bias": "_batch_norm_backward(grad, input, weight, result1, result2)"},
     tags=("writes_statistics", "by_channels"),
@@ -214,7 +197,6 @@ backward_op(
     "_batch_norm_backward(Tensor grad_output, Tensor input, Tensor? weight, Tensor mean, "
     "Tensor invstd) -> (Tensor, Tensor, Tensor)",
     doc="The gradients of _batch_norm_train for input, weight and bias.",
-    native="_batch_norm_backward",
     constants=("mean", "invstd"),
     tags=("partial_grads",),
     grad={
@@ -227,6 +209,5 @@ backward_op(
     "_batch_norm_double_backward(Tensor? ggi, Tensor? ggw, Tensor? ggb, Tensor grad_output, "
     "Tensor input, Tensor? weight, Tensor mean, Tensor invstd) -> (Tensor, Tensor, Tensor)",
     doc="The second gradients of batch norm.",
-    native="_batch_norm_double_backward",
     tags=("composite",),
 )

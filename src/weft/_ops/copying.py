@@ -9,7 +9,6 @@ from weft._ops.table import body_of, op, ops
 op(
     "copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
     doc="Writes src, broadcast and converted, into self.",
-    native="copy_",
     grad={"self": "zeros_like(grad)", "src": "grad"},
 )
 for _number in ("int", "float"):
@@ -21,35 +20,30 @@ for _number in ("int", "float"):
 op(
     "fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)",
     doc="Writes a number everywhere.",
-    native="fill_",
     grad={"self": "zeros_like(grad)"},
     variants="fm",
 )
 op(
     "fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)",
     doc="Writes the element of a 0-d tensor everywhere.",
-    native="fill_",
     grad={"self": "zeros_like(grad)", "value": "grad.sum()"},
     variants="fm",
 )
 op(
     "zero_(Tensor(a!) self) -> Tensor(a!)",
     doc="Writes 0 everywhere.",
-    native="zero_",
     grad={"self": "zeros_like(grad)"},
     variants="fm",
 )
 op(
     "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
     doc="A copy with memory of its own; gradients flow through.",
-    native="clone",
     grad={"self": "grad"},
     like="self",
 )
 op(
     "contiguous(Tensor(a) self, *, MemoryFormat memory_format=0) -> Tensor(a)",
     doc="self if its elements lie in order without gaps, else a copy for which they do.",
-    native="contiguous",
     tags=("composite",),
     variants="m",
     like="self",
@@ -57,7 +51,6 @@ op(
 op(
     "item(Tensor self) -> Scalar",
     doc="The one element as a Python number.",
-    native="item",
     tags=("nondifferentiable",),
     variants="m",
 )
@@ -68,7 +61,6 @@ op(
     "_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
     "bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
     doc="A copy in another dtype or on another device.",
-    native="_to_copy",
     grad={"self": "grad"},
     variants="",
     shape="self",

@@ -9,15 +9,14 @@ from weft._ops.table import op
 _SEARCH = "bool out_int32=False, bool right=False"
 
 
-def _count(schema: str, doc: str, native: str, **rest: Any) -> None:
-    op(schema, doc=doc, native=native, tags=("nondifferentiable",), **rest)
+def _count(schema: str, doc: str, **rest: Any) -> None:
+    op(schema, doc=doc, tags=("nondifferentiable",), **rest)
 
 
 _count(
     f"searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, {_SEARCH}, str? side=None, "
     "Tensor? sorter=None) -> Tensor",
     "Where each value of self would go in the sorted rows (right: behind its equals).",
-    "searchsorted",
     out=True,
     shape="self",
 )
@@ -25,14 +24,12 @@ _count(
     f"searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, {_SEARCH}, str? side=None, "
     "Tensor? sorter=None) -> Tensor",
     "Where a number would go in a sorted vector.",
-    "searchsorted",
     out=True,
     shape="[]",
 )
 _count(
     f"bucketize.Tensor(Tensor self, Tensor boundaries, *, {_SEARCH}) -> Tensor",
     "Which of the intervals between the sorted boundaries holds each value.",
-    "bucketize",
     variants="f",
     out=True,
     shape="self",
@@ -40,7 +37,6 @@ _count(
 _count(
     f"bucketize.Scalar(Scalar self, Tensor boundaries, *, {_SEARCH}) -> Tensor",
     "Which of the intervals between the sorted boundaries holds a number.",
-    "bucketize",
     variants="f",
     out=True,
     shape="[]",
@@ -48,13 +44,11 @@ _count(
 _count(
     "bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor",
     "How often each of 0, 1, ... occurs in a vector; with weights, the sums of those.",
-    "bincount",
     shape="[unknown]",
 )
 _count(
     "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
     "Counts of the elements in equal bins from min to max (both 0: of the elements).",
-    "histc",
     out=True,
     shape="[bins]",
     result="self",
@@ -63,26 +57,22 @@ _UNIQUE = "bool return_inverse=False, bool return_counts=False"
 _count(
     f"_unique2(Tensor self, bool sorted=True, {_UNIQUE}) -> (Tensor, Tensor, Tensor)",
     "The distinct elements in order, where each element went, and how often each is there.",
-    "_unique2",
     variants="",
 )
 _count(
     f"unique_dim(Tensor self, int dim, bool sorted=True, {_UNIQUE}) -> (Tensor, Tensor, Tensor)",
     "The distinct slices along `dim` in order, where each went, and how often each is there.",
-    "unique_dim",
     variants="",
 )
 _count(
     f"unique_consecutive(Tensor self, {_UNIQUE}, int? dim=None) -> (Tensor, Tensor, Tensor)",
     "self with runs of equal elements (or slices along `dim`) made one.",
-    "unique_consecutive",
     variants="",
 )
 _ISIN = "bool assume_unique=False, bool invert=False"
 _count(
     f"isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, {_ISIN}) -> Tensor",
     "Whether each element is one of test_elements.",
-    "isin",
     out=True,
     shape="elements",
     result="bool",
@@ -90,7 +80,6 @@ _count(
 _count(
     f"isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, {_ISIN}) -> Tensor",
     "Whether each element equals a number.",
-    "isin",
     out=True,
     shape="elements",
     result="bool",
@@ -98,7 +87,6 @@ _count(
 _count(
     f"isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, {_ISIN}) -> Tensor",
     "Whether a number is one of test_elements.",
-    "isin",
     out=True,
     shape="[]",
     result="bool",

@@ -9,7 +9,6 @@ from weft._ops.table import backward_of, backward_op, body_of, op, ops
 backward_op(
     "_cholesky(Tensor self, bool check_errors) -> (Tensor L, Tensor info)",
     doc="The lower triangle L with L @ L.mH = self, and what LAPACK says of each matrix.",
-    native="_cholesky",
     grad={"self": "_cholesky_backward(grads[0], result0)"},
     shape="each(self, self[:-2])",
 )
@@ -118,7 +117,6 @@ op(
 op(
     'linalg_eigh(Tensor self, str UPLO="L") -> (Tensor eigenvalues, Tensor eigenvectors)',
     doc="The eigenvalues, in order, and the eigenvectors of Hermitian matrices.",
-    native="linalg_eigh",
     grad={"self": "_eigh_backward(grads[0], grads[1], result0, result1)"},
     variants="",
     out="eigvals",
@@ -155,7 +153,6 @@ op(
 op(
     'linalg_qr(Tensor A, str mode="reduced") -> (Tensor Q, Tensor R)',
     doc="Q with orthonormal columns and an upper triangle R, A = Q @ R.",
-    native="linalg_qr",
     tags=("autocast_float32",),
     grad={"A": "_qr_backward(grads[0], grads[1], result0, result1)"},
     variants="",
@@ -223,7 +220,6 @@ op(
     "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None)"
     " -> (Tensor U, Tensor S, Tensor Vh)",
     doc="A = U @ diag(S) @ Vh with orthonormal U and Vh; S from the greatest on.",
-    native="linalg_svd",
     grad={"A": "_svd_backward(grads[0], grads[1], grads[2], result0, result1, result2)"},
     variants="",
     out="U",
@@ -278,7 +274,6 @@ op(
 op(
     "svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
     doc="The singular value decomposition with V instead of its transpose.",
-    native="svd",
     tags=("composite",),
     out="U",
 )

@@ -11,12 +11,10 @@ _FORMAT = "MemoryFormat? memory_format=None"
 
 
 def _factory(schema: str, doc: str, *, out: str | bool | None = None, **rest: Any) -> None:
-    name = schema.split("(")[0].split(".")[0]
     schema = schema.replace("OPTIONS", _OPTIONS).replace("FORMAT", _FORMAT)
     op(
         f"{schema} -> Tensor",
         doc=doc,
-        native=name,
         tags=("factory", "nondifferentiable"),
         out=out,
         **rest,

@@ -9,7 +9,6 @@ from weft._ops.table import backward_of, backward_op, op, ops
 op(
     "linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)",
     doc="The eigenvalues and the eigenvectors of length 1, complex, of square matrices.",
-    native="linalg_eig",
     grad={"self": "_eig_backward(grads[0], grads[1], result0, result1)"},
     variants="",
     out="out",
@@ -48,7 +47,6 @@ backward_op(
     "Tensor info)",
     doc="L and U in one matrix, the exchanges of rows that LAPACK made, the row of L @ U that each "
     "row of A is, and 0 or the number of a zero pivot.",
-    native="_lu_factor",
     grad={"A": "_lu_backward(grads[0], result0, result2)"},
     shape="each(A, [*A[:-2], smaller(*A[-2:])], A[:-1], A[:-2])",
 )
@@ -104,7 +102,6 @@ backward_op(
 backward_op(
     "_ldl_factor(Tensor self, bool hermitian) -> (Tensor LD, Tensor pivots, Tensor info)",
     doc="L and D in one matrix, LAPACK's exchanges, and 0 or the number of a zero block.",
-    native="_ldl_factor",
     no_gradient=("self",),
     tags=("nondifferentiable",),
     shape="each(self, self[:-1], self[:-2])",
@@ -112,7 +109,6 @@ backward_op(
 backward_op(
     "_ldl_solve(Tensor LD, Tensor pivots, Tensor B, bool hermitian) -> Tensor",
     doc="X with A @ X = B for the A of which LD and pivots are the factors.",
-    native="_ldl_solve",
     no_gradient=("LD", "B"),
     constants=("pivots",),
     tags=("nondifferentiable",),
@@ -122,7 +118,6 @@ op(
     "geqrf(Tensor self) -> (Tensor a, Tensor tau)",
     doc="QR as LAPACK gives it: R in the upper triangle of a, and below it the vectors of the "
     "reflections that make Q, whose scales are tau.",
-    native="geqrf",
     no_gradient=("self",),
     tags=("nondifferentiable", "casts_out"),
     out="a",

@@ -11,7 +11,6 @@ from weft._ops.table import backward_of, backward_op, op, ops
 op(
     "cat(Tensor[] tensors, int dim=0) -> Tensor",
     doc="The tensors one after another along `dim`.",
-    native="cat",
     grad={"tensors": "split_with_sizes(grad, tensors.sizes(dim), dim)"},
     out="out",
     tags=("autocast_widest", "casts_out", "by_channels"),
@@ -21,7 +20,6 @@ op(
 op(
     "stack(Tensor[] tensors, int dim=0) -> Tensor",
     doc="The tensors side by side along a new dimension `dim`.",
-    native="stack",
     tags=("composite", "autocast_widest", "casts_out"),
     out="out",
     shape="stacked(tensors, dim)",
@@ -30,7 +28,6 @@ op(
 op(
     "flip(Tensor self, int[] dims) -> Tensor",
     doc="A copy with the order of the dimensions `dims` reversed.",
-    native="flip",
     grad={"self": "grad.flip(dims)"},
     tags=("by_channels",),
     like="self",
@@ -38,7 +35,6 @@ op(
 op(
     "roll(Tensor self, int[1] shifts, int[1] dims=[]) -> Tensor",
     doc="A copy with entries moved on by `shifts`; those that fall off come in at the start.",
-    native="roll",
     grad={"self": "grad.roll(negated(shifts), dims)"},
     tags=("by_channels",),
     like="self",
@@ -46,7 +42,6 @@ op(
 op(
     "repeat(Tensor self, int[] repeats) -> Tensor",
     doc="self laid out `repeats` times along each dimension.",
-    native="repeat",
     tags=("composite",),
     variants="m",
 )
@@ -56,7 +51,6 @@ op(
 op(
     "index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
     doc="The elements at integer or bool indices, one tensor a dimension (None: all of it).",
-    native="index",
     constants=("indices",),
     grad={"self": "_index_backward(grad, self.shape, indices)"},
     variants="m",
@@ -66,7 +60,6 @@ op(
 backward_op(
     "_index_backward(Tensor grad_output, int[] input_size, Tensor?[] indices) -> Tensor",
     doc="grad_output added at the indices of a tensor of zeros.",
-    native="_index_backward",
     constants=("indices",),
     grad={"grad_output": "index(grad, indices)"},
     shape="input_size",
@@ -76,7 +69,6 @@ op(
     "index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False)"
     " -> Tensor(a!)",
     doc="Writes values at the indices, or adds them.",
-    native="index_put_",
     constants=("indices",),
     grad={
         "self": "grad if accumulate else _index_put_zero(grad, indices)",
@@ -98,7 +90,6 @@ op(
 op(
     "index_select(Tensor self, int dim, Tensor index) -> Tensor",
     doc="The entries of the dimension `dim` that the vector `index` names.",
-    native="index_select",
     constants=("index",),
     grad={"self": "grad.new_zeros(self.shape).index_add(dim, index, grad)"},
     out="out",
@@ -110,7 +101,6 @@ op(
     "index_add_(Tensor(a!) self, int dim, Tensor index, Tensor source, *, Scalar alpha=1)"
     " -> Tensor(a!)",
     doc="Adds alpha times the entries of source to the entries that index names.",
-    native="index_add_",
     constants=("index",),
     grad={"self": "grad", "source": "grad.index_select(dim, index) * alpha.conj()"},
 )
@@ -125,7 +115,6 @@ op(
 op(
     "masked_select(Tensor self, Tensor mask) -> Tensor",
     doc="The elements where mask holds, as a vector.",
-    native="masked_select",
     constants=("mask",),
     grad={"self": "_masked_select_backward(grad, broadcast_sizes(self.shape, mask.shape), mask)"},
     out="out",
@@ -136,7 +125,6 @@ op(
 backward_op(
     "_masked_select_backward(Tensor grad_output, int[] input_size, Tensor mask) -> Tensor",
     doc="grad_output spread over the places where mask holds, zeros elsewhere.",
-    native="_masked_select_backward",
     constants=("mask",),
     grad={"grad_output": "masked_select(grad, mask)"},
     shape="input_size",
@@ -148,7 +136,6 @@ backward_op(
 op(
     "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
     doc="For each place of index the element of self at that index along `dim`.",
-    native="gather",
     constants=("index",),
     grad={"self": "grad.new_zeros(self.shape).scatter_add(dim, index, grad)"},
     out="out",
@@ -175,7 +162,6 @@ for _suffix, _self, _result, _how in (
     op(
         f"scatter{_suffix}.src({_self}, int dim, Tensor index, Tensor src) -> {_result}",
         doc=f"{_how} the elements of src at the places that index names along `dim`.",
-        native=f"scatter{_suffix}",
         constants=("index",),
         grad={"self": "grad.scatter(dim, index, 0)", "src": "grad.gather(dim, index)"},
         out=True,
@@ -184,7 +170,6 @@ for _suffix, _self, _result, _how in (
     op(
         f"scatter{_suffix}.value({_self}, int dim, Tensor index, Scalar value) -> {_result}",
         doc=f"{_how} a number at the places that index names along `dim`.",
-        native=f"scatter{_suffix}",
         constants=("index",),
         grad={"self": "grad.scatter(dim, index, 0)"},
         out=True,
@@ -210,7 +195,6 @@ for _suffix, _self, _result, _how in (
     op(
         f"scatter_add{_suffix}({_self}, int dim, Tensor index, Tensor src) -> {_result}",
         doc=f"{_how} the elements of src added at the places that index names along `dim`.",
-        native=f"scatter_add{_suffix}",
         constants=("index",),
         grad={"self": "grad", "src": "grad.gather(dim, index)"},
         out=True,
@@ -223,7 +207,6 @@ op(
     "embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, "
     "bool sparse=False) -> Tensor",
     doc="The rows of weight that indices name.",
-    native="embedding",
     constants=("indices",),
     grad={
         "weight": "embedding_dense_backward(grad, indices, weight.size(0), padding_idx, "
@@ -236,7 +219,6 @@ backward_op(
     "embedding_dense_backward(Tensor grad_output, Tensor indices, int num_weights, "
     "int padding_idx, bool scale_grad_by_freq) -> Tensor",
     doc="The gradient of embedding.",
-    native="embedding_dense_backward",
     constants=("indices",),
     grad={
         "grad_output": "_embedding_double_backward(grad, indices, padding_idx, scale_grad_by_freq)"
@@ -248,13 +230,11 @@ backward_op(
     "_embedding_double_backward(Tensor grad, Tensor indices, int padding_idx, "
     "bool scale_grad_by_freq) -> Tensor",
     doc="The second gradient of embedding.",
-    native="_embedding_double_backward",
     tags=("composite",),
 )
 op(
     "one_hot(Tensor self, int num_classes=-1) -> Tensor",
     doc="int64 vectors with one 1, at the index that self holds (-1 classes: the greatest + 1).",
-    native="one_hot",
     tags=("nondifferentiable",),
     variants="nn",
     shape="[*self, unknown if num_classes == -1 else num_classes]",
@@ -267,7 +247,6 @@ _SELECTED = "value_selecting_reduction_backward(grad, dim, result1, self.shape, 
 op(
     "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
     doc="The entries along `dim` in order, and where they were.",
-    native="sort",
     grad={"self": _SELECTED},
     out="values",
     shape="self",
@@ -277,7 +256,6 @@ op(
     "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False)"
     " -> (Tensor values, Tensor indices)",
     doc="sort; with stable, equal entries keep their order.",
-    native="sort",
     grad={"self": _SELECTED},
     out="values_stable",
     shape="self",
@@ -303,7 +281,6 @@ op(
     "topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True)"
     " -> (Tensor values, Tensor indices)",
     doc="The k greatest (or least) entries along `dim`, and where they are.",
-    native="topk",
     grad={"self": _SELECTED},
     out="values",
     shape="resized(self, dim, k)",
@@ -312,7 +289,6 @@ op(
 op(
     "nonzero(Tensor self) -> Tensor",
     doc="Indices of the elements that are not 0, one row each.",
-    native="nonzero",
     tags=("nondifferentiable",),
     out="out",
     shape="[unknown, rank(self)]",
@@ -326,7 +302,6 @@ op(
 op(
     "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
     doc="Sums of the entries up to and with each, along `dim`.",
-    native="cumsum",
     grad={"self": "_cumsum_backward(grad, dim)"},
     out="out",
     shape="self",
@@ -345,7 +320,6 @@ def _cumsum_backward(grad: Any, dim: Any) -> Any:
 op(
     "tril(Tensor self, int diagonal=0) -> Tensor",
     doc="The elements on and below a diagonal of matrices, zeros above.",
-    native="tril",
     grad={"self": "grad.tril(diagonal)"},
     out="out",
     like="self",
@@ -353,7 +327,6 @@ op(
 op(
     "triu(Tensor self, int diagonal=0) -> Tensor",
     doc="The elements on and above a diagonal of matrices, zeros below.",
-    native="triu",
     grad={"self": "grad.triu(diagonal)"},
     out="out",
     like="self",

@@ -9,7 +9,6 @@ from weft._ops.table import backward_op, body_of, op, ops
 op(
     "mm(Tensor self, Tensor mat2) -> Tensor",
     doc="The product of two matrices.",
-    native="mm",
     grad={"self": "grad.mm(mat2.mH)", "mat2": "self.mH.mm(grad)"},
     out="out",
     tags=("autocast_lower",),
@@ -19,7 +18,6 @@ op(
 op(
     "bmm(Tensor self, Tensor mat2) -> Tensor",
     doc="The products of two batches of matrices.",
-    native="bmm",
     grad={"self": "grad.bmm(mat2.mH)", "mat2": "self.mH.bmm(grad)"},
     out="out",
     tags=("autocast_lower",),
@@ -29,7 +27,6 @@ op(
 op(
     "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     doc="beta * self + alpha * (mat1 @ mat2).",
-    native="addmm",
     grad={
         "self": "grad if beta == 1 else grad * beta.conj()",
         "mat1": "grad.mm(mat2.mH) if alpha == 1 else grad.mm(mat2.mH) * alpha.conj()",
@@ -44,7 +41,6 @@ op(
     "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)"
     " -> Tensor",
     doc="beta * self + alpha * (batch1 @ batch2), matrix by matrix.",
-    native="baddbmm",
     grad={
         "self": "grad if beta == 1 else grad * beta.conj()",
         "batch1": "grad.bmm(batch2.mH) if alpha == 1 else grad.bmm(batch2.mH) * alpha.conj()",
@@ -58,7 +54,6 @@ op(
 op(
     "dot(Tensor self, Tensor tensor) -> Tensor",
     doc="The sum of the products of two vectors.",
-    native="dot",
     grad={"self": "grad * tensor.conj()", "tensor": "grad * self.conj()"},
     out="out",
     shape="[]",
@@ -67,7 +62,6 @@ op(
 op(
     "mv(Tensor self, Tensor vec) -> Tensor",
     doc="The product of a matrix and a vector.",
-    native="mv",
     grad={"self": "grad.outer(vec.conj())", "vec": "self.mH.mv(grad)"},
     out="out",
     shape="[self[0]]",
@@ -92,7 +86,6 @@ op(
     "matmul(Tensor self, Tensor other) -> Tensor",
     doc="The matrix product of the last two dimensions; the others are broadcast. Vectors count "
     "as a row on the left, as a column on the right.",
-    native="matmul",
     tags=("composite", "autocast_lower"),
     out="out",
     shape="matmul(self, other)",
@@ -101,7 +94,6 @@ op(
 op(
     "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
     doc="input @ weight.T + bias, for any leading dimensions of input.",
-    native="linear",
     grad={
         "input": "grad.matmul(weight.conj())",
         "weight": "_linear_backward_weight(grad, input.conj())",
@@ -116,7 +108,6 @@ op(
 backward_op(
     "_linear_backward_weight(Tensor grad_output, Tensor input) -> Tensor",
     doc="grad_output.T @ input, leading dimensions folded into one.",
-    native="_linear_backward_weight",
     grad={
         "grad_output": "linear(input.conj(), grad)",
         "input": "grad_output.conj().matmul(grad)",
@@ -140,7 +131,6 @@ op(
     "float scale) -> Tensor",
     doc="softmax(query @ key.T * scale + mask) @ value over the last two dimensions, by blocks of "
     "query rows; no gradient flows to the mask.",
-    native="_attention",
     grad={
         "query, key, value": "_attention_backward(grad, query, key, value, mask, is_causal, scale)"
     },
@@ -156,7 +146,6 @@ backward_op(
     "Tensor? mask, bool is_causal, float scale) -> (Tensor, Tensor, Tensor)",
     doc="The gradients of _attention for query, key and value, in sizes that broadcast to those of "
     "the result.",
-    native="_attention_backward",
     tags=("composite",),
     shape="each(query, key, value)",
     result=("query",) * 3,

@@ -60,7 +60,6 @@ op(
     "nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, "
     "int ignore_index=-100) -> Tensor",
     doc="Minus the log probability (from log_softmax, classes in dimension 1) of target.",
-    native="nll_loss",
     tags=("composite", "autocast_float32"),
     variants="nn",
 )
@@ -76,7 +75,6 @@ op(
     "nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, "
     "int ignore_index) -> (Tensor output, Tensor total_weight)",
     doc="nll_loss and the sum of the weights of the targets.",
-    native="nll_loss_forward",
     constants=("target",),
     no_gradient=("weight",),
     grad={
@@ -90,7 +88,6 @@ backward_op(
     "_nll_loss_backward(Tensor grad_output, int[] input_size, Tensor target, Tensor? weight, "
     "int reduction, int ignore_index, Tensor total_weight) -> Tensor",
     doc="The gradient of nll_loss.",
-    native="_nll_loss_backward",
     constants=("target", "weight", "total_weight"),
     grad={"grad_output": "nll_loss(grad, target, weight, reduction, ignore_index)"},
     shape="input_size",

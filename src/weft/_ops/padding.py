@@ -10,7 +10,6 @@ op(
     "constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor",
     doc="self with pad[0] entries of `value` before and pad[1] after the last dimension, pad[2] "
     "and pad[3] around the one before it, and so on; negative numbers cut off.",
-    native="constant_pad_nd",
     grad={"self": "grad.constant_pad_nd(negated(pad), 0)"},
     tags=("by_channels",),
     variants="f",
@@ -20,7 +19,6 @@ op(
 op(
     "_resample(Tensor self, int dim, Tensor index, Tensor weight) -> Tensor",
     doc="Entry i along `dim` is the sum over t of weight[i, t] times the entry index[i, t].",
-    native="_resample",
     constants=("index", "weight"),
     grad={"self": "_resample_backward(grad, dim, self.size(dim), index, weight)"},
     tags=("by_channels",),
@@ -32,7 +30,6 @@ backward_op(
     "_resample_backward(Tensor grad_output, int dim, int size, Tensor index, Tensor weight)"
     " -> Tensor",
     doc="The transpose of _resample: each gradient shared out over the entries it came from.",
-    native="_resample_backward",
     constants=("index", "weight"),
     grad={"grad_output": "_resample(grad, dim, index, weight)"},
     shape="resized(grad_output, dim, size)",

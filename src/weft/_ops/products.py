@@ -23,14 +23,12 @@ def _cross(self: Any, other: Any, dim: Any) -> Any:
 op(
     "cross(Tensor self, Tensor other, int? dim=None) -> Tensor",
     doc="The vector product along `dim` (None: the first of 3 entries).",
-    native="cross",
     tags=("composite",),
     out="out",
 )
 op(
     "kron(Tensor self, Tensor other) -> Tensor",
     doc="Kronecker's product: each entry of self times all of other.",
-    native="kron",
     tags=("composite", "casts_out"),
     out="out",
 )
@@ -57,28 +55,24 @@ op(
 op(
     "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
     doc="Products summed over the dimensions dims_self and dims_other.",
-    native="tensordot",
     tags=("composite",),
     variants="",
 )
 op(
     "einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor",
     doc='Products summed over the letters that the equation ("ij,jk->ik") does not keep.',
-    native="einsum",
     tags=("composite",),
     variants="",
 )
 op(
     "inner(Tensor self, Tensor other) -> Tensor",
     doc="Products summed over the last dimension of both.",
-    native="inner",
     tags=("composite",),
     out="out",
 )
 op(
     "matrix_power(Tensor self, int n) -> Tensor",
     doc="The product of n copies of the matrices (n < 0: of their inverses).",
-    native="matrix_power",
     tags=("composite", "casts_out"),
     out="out",
 )
@@ -141,7 +135,6 @@ def _scaled_mm(
 op(
     "_int_mm(Tensor self, Tensor mat2) -> Tensor",
     doc="The product of two matrices of int8, in int32.",
-    native="_int_mm",
     variants="f",
     tags=("nondifferentiable",),
 )

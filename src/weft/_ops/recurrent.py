@@ -40,7 +40,6 @@ backward_op(
     doc="_recurrent_layer of inputs that have met their weight; also gives what its gradient "
     "reads: the gates before their activations, the memories and, with a projection, the hidden "
     "states before it.",
-    native="_recurrent_steps",
     constants=("batch_sizes",),
     grad={
         "steps, hidden, memory, weight, bias, projection": "_recurrent_steps_backward(grads[0], "
@@ -60,7 +59,6 @@ backward_op(
     "Tensor states, str mode, bool backwards)"
     " -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
     doc="The gradients of _recurrent_steps for its tensors.",
-    native="_recurrent_steps_backward",
     tags=("composite",),
     shape="each(steps, hidden, memory, weight, bias, projection)",
     result=("steps",) * 6,

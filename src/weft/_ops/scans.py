@@ -12,7 +12,6 @@ from weft._ops.table import backward_of, body_of, op, ops
 op(
     "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
     doc="Products of the entries up to and with each, along `dim`.",
-    native="cumprod",
     grad={"self": "_cumprod_backward(grad, self.conj(), result.conj(), dim)"},
     out="out",
     shape="self",
@@ -49,7 +48,6 @@ for _name, _word in (("cummax", "greatest"), ("cummin", "least")):
     op(
         f"{_name}(Tensor self, int dim) -> (Tensor values, Tensor indices)",
         doc=f"The {_word} of the entries up to and with each along `dim`, and where it last lies.",
-        native=_name,
         grad={"self": "grad.new_zeros(self.shape).scatter_add(dim, result1, grad)"},
         out=True,
         shape="self",
@@ -58,7 +56,6 @@ for _name, _word in (("cummax", "greatest"), ("cummin", "least")):
 op(
     "logcumsumexp(Tensor self, int dim) -> Tensor",
     doc="Logarithms of the running sums of exp(self) along `dim`, without overflow.",
-    native="logcumsumexp",
     grad={"self": "_logcumsumexp_backward(grad, self, result, dim)"},
     out="out",
     shape="self",
@@ -93,7 +90,6 @@ def _logcumsumexp_backward(grad: Any, self: Any, result: Any, dim: Any) -> Any:
 op(
     "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
     doc="Differences of neighbours along `dim`, taken n times.",
-    native="diff",
     tags=("composite", "may_give_input"),
     out="out",
 )
@@ -174,7 +170,6 @@ for _name, _doc in (
     op(
         f"{_name}(Tensor self) -> Tensor",
         doc=f"{_doc}, of all elements.",
-        native=_name,
         grad={"self": "_extremum_backward(grad, self, result, [], True)"},
         shape="[]",
         result="self",
@@ -182,7 +177,6 @@ for _name, _doc in (
     op(
         f"{_name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
         doc=f"{_doc} along `dim`, and where it lies.",
-        native=_name,
         grad={"self": _SELECTED},
         out="dim_values",
         shape="reduced(self, dim, keepdim)",
@@ -193,7 +187,6 @@ op(
     "kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False)"
     " -> (Tensor values, Tensor indices)",
     doc="The k-th least entry along `dim` (from 1), and where it lies.",
-    native="kthvalue",
     grad={"self": _SELECTED},
     out="values",
     shape="reduced(self, dim, keepdim)",
@@ -203,7 +196,6 @@ op(
 op(
     "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
     doc="The commonest entry along `dim` (of several the least), and where it last lies.",
-    native="mode",
     grad={"self": _SELECTED},
     out="values",
     shape="reduced(self, dim, keepdim)",

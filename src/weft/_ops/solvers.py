@@ -10,7 +10,6 @@ op(
     "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
     doc="The inverse of the matrices, and for each 0 or the number of a zero pivot (int32): the "
     "inverse of a singular one is NaN, unless check_errors raises LinAlgError.",
-    native="linalg_inv_ex",
     grad={"A": "-(result0.mH.matmul(grads[0]).matmul(result0.mH))"},
     variants="",
     tags=("autocast_float32",),
@@ -35,7 +34,6 @@ op(
 op(
     "linalg_det(Tensor A) -> Tensor",
     doc="The determinant of the matrices.",
-    native="linalg_det",
     grad={"A": "_det_backward(grad, A, result)"},
     variants="",
     out="out",
@@ -56,7 +54,6 @@ op("det(Tensor self) -> Tensor", doc="The determinant.", compose="linalg_det(sel
 op(
     "linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)",
     doc="The sign of the determinant and the logarithm of its absolute value.",
-    native="linalg_slogdet",
     grad={"A": "_slogdet_backward(grads[0], grads[1], A, result0)"},
     variants="",
     out="out",
@@ -87,13 +84,11 @@ op(
 op(
     "logdet(Tensor self) -> Tensor",
     doc="The logarithm of the determinant; NaN where that is negative.",
-    native="logdet",
     tags=("composite",),
 )
 backward_op(
     "_solve(Tensor A, Tensor B) -> Tensor",
     doc="X with A @ X = B; B one vector for each matrix, or matrices.",
-    native="_solve",
     grad={
         "A": "_solve_backward_matrix(_solve(A.mH, grad), result, "
         "B.dim() == 1 or B.shape == A.shape[:-1])",
@@ -129,7 +124,6 @@ def _solve(A: Any, B: Any, left: Any) -> Any:
 backward_op(
     "_solve_triangular(Tensor A, Tensor B, bool upper, bool unitriangular) -> Tensor",
     doc="X with A @ X = B for triangular matrices.",
-    native="_solve_triangular",
     grad={
         "A": "_triangle(-(_solve_triangular(A.mH, grad, not upper, unitriangular)"
         ".matmul(result.mH)), upper, unitriangular)",

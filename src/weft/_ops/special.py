@@ -14,7 +14,6 @@ def _native(schema: str, gradient: str, doc: str, variants: str | None = "") -> 
     op(
         schema,
         doc=doc,
-        native=schema.split("(")[0],
         grad={"self": gradient},
         variants=variants,
         out="out",
@@ -151,7 +150,6 @@ def _x_log1p(self: Any, other: Any) -> Any:
 op(
     "special_zeta(Tensor self, Tensor other) -> Tensor",
     doc="Hurwitz's zeta: the sum of (other + k) ** -self over k = 0, 1, ...",
-    native="special_zeta",
     tags=("nondifferentiable", "casts_out"),
     variants="",
     shape="broadcast(self, other)",
@@ -159,7 +157,6 @@ op(
 op(
     "_special_bessel(Tensor self, str kind) -> Tensor",
     doc="A Bessel function by its name in weft.special: bessel_j0, modified_bessel_k1, ...",
-    native="_special_bessel",
     tags=("nondifferentiable",),
     variants="",
     shape="self",
@@ -167,7 +164,6 @@ op(
 op(
     "_special_polynomial(Tensor x, Tensor n, str kind) -> Tensor",
     doc="The orthogonal polynomial of degree n by its name in weft.special, at x.",
-    native="_special_polynomial",
     tags=("nondifferentiable",),
     variants="",
     shape="broadcast(x, n)",
@@ -178,7 +174,6 @@ op(
 op(
     "nextafter(Tensor self, Tensor other) -> Tensor",
     doc="The next floating number after self in the direction of other.",
-    native="nextafter",
     grad={"self": "grad.masked_fill(self == other, 0)", "other": "grad * 0"},
     tags=("depends_on_dtype", "casts_out"),
     out="out",
@@ -187,7 +182,6 @@ op(
 op(
     "frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)",
     doc="mantissa in [0.5, 1) and int32 exponent with self = mantissa * 2**exponent.",
-    native="frexp",
     grad={"self": "grad.ldexp(-result1)"},
     out="Tensor_out",
     shape="self",
@@ -195,7 +189,6 @@ op(
 op(
     "gcd(Tensor self, Tensor other) -> Tensor",
     doc="The greatest common divisor, at least 0.",
-    native="gcd",
     tags=("nondifferentiable", "casts_out"),
     out="out",
     shape="broadcast(self, other)",
@@ -203,7 +196,6 @@ op(
 op(
     "lcm(Tensor self, Tensor other) -> Tensor",
     doc="The least common multiple, at least 0.",
-    native="lcm",
     tags=("nondifferentiable", "casts_out"),
     out="out",
     shape="broadcast(self, other)",

@@ -219,9 +219,9 @@ def op(
 ) -> None:
     """Appends one operator to TABLE.
 
-    Exactly one body: `pointwise` (a function over symbolic scalars), `reduce` or `rowwise` (over a
-    row), `view` and `native` and `random` (the name of a C++ function), `compose` (an expression or
-    a function over other rows).
+    One body: `pointwise` (a function over symbolic scalars), `reduce` or `rowwise` (over a row),
+    `view` and `native` and `random` (the name of a C++ function), `compose` (an expression or a
+    function over other rows). Without one, `native` by the operator's own name.
 
     - promotion: how input dtypes give the compute dtype: "common", "floating" or "sum".
     - result: dtype of each result: "compute", "bool", "int64", "real" or "truth" (bool, but uint8
@@ -292,9 +292,9 @@ def _row(family: str, given: Mapping[str, Any]) -> Row:
     """The row that the arguments of `op` say."""
     schema = parse(given["schema"])
     bodies = {kind: given[kind] for kind in KINDS if given[kind] is not None}
-    if len(bodies) != 1:
-        fail(schema, "exactly one body", sorted(bodies) or "none")
-    ((kind, body),) = bodies.items()
+    if len(bodies) > 1:
+        fail(schema, "at most one body", sorted(bodies))
+    ((kind, body),) = (bodies or {"native": schema.name}).items()
     first = schema.args[0] if schema.args else None
     numbers = [a.name for a in schema.args if a.type in ("float", "int", "bool")]
     weak, inplace, out = tuple(given["weak"]), given["inplace"], given["out"]

@@ -134,7 +134,6 @@ op(
 op(
     "imag(Tensor(a) self) -> Tensor(a)",
     doc="The imaginary part of a complex tensor, a view.",
-    native="imag",
     tags=("composite",),
 )
 _view(
@@ -158,7 +157,6 @@ op(
 op(
     "reshape(Tensor(a) self, int[] shape) -> Tensor(a)",
     doc="The same elements in another shape: a view where possible, else a copy.",
-    native="reshape",
     tags=("composite", "reshapes"),
     shape="viewed(self, shape)",
     result="self",
@@ -166,7 +164,6 @@ op(
 op(
     "flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)",
     doc="The dimensions from start_dim to end_dim as one.",
-    native="flatten",
     tags=("composite",),
     shape="flattened(self, start_dim, end_dim)",
     result="self",
@@ -235,7 +232,7 @@ for _schema, _count, _doc in (
      "Parts along `dim`: cut at the indices of an int64 vector, or as many as a number says."),
 ):  # fmt: skip
     op(
-        _schema, doc=_doc, native=_schema.split("(")[0].split(".")[0], tags=("composite",),
+        _schema, doc=_doc, tags=("composite",),
         shape=f"[{_count}]" if _count else None,
     )  # fmt: skip
 
@@ -243,10 +240,9 @@ for _schema, _count, _doc in (
 
 
 def _back(schema: str, gradient: str, doc: str) -> None:
-    name = schema.split("(")[0]
     first = schema.split("(")[1].split(",")[0].split()[1]
     shape = "input_size" if "input_size" in schema else "size"
-    backward_op(schema, doc=doc, native=name, grad={first: gradient}, shape=shape, result=first)
+    backward_op(schema, doc=doc, grad={first: gradient}, shape=shape, result=first)
 
 
 _back(
