@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable
 from itertools import pairwise
 
-from minimax import remez
+from minimax import remez, written
 from mpmath import mp, mpf
 
 Function = Callable[[mpf], mpf]
@@ -108,10 +108,7 @@ def main() -> None:
     print('"""Tables of 16 entries and what goes with them, for lookup.py.\n')
     print('Made by tools/lookup_tables.py; coefficients constant term first.\n"""')
     for name, values in (exp_tables() | log_tables() | tanh_tables()).items():
-        print(f"\n{name} = (")
-        for value in values:
-            print(f"    {value!r},")
-        print(")")
+        print(f"\n{written(name, values)}")
 
 
 if __name__ == "__main__":

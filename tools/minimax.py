@@ -8,7 +8,8 @@ Each polynomial minimises the greatest weighted error on an interval: Remez' exc
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from textwrap import wrap
 
 from mpmath import mp, mpf
 
@@ -239,16 +240,20 @@ TABLES: list[tuple[str, str, Function, Function, mpf, mpf, int]] = [
 ]
 
 
+def written(name: str, values: Iterable[float]) -> str:
+    """The source of a table of numbers."""
+    text = " ".join(f"{value!r}," for value in values)
+    lines = wrap(text, 96, break_on_hyphens=False)
+    return "\n    ".join([f"{name} = (", *lines]) + "\n)  # fmt: skip"
+
+
 def main() -> None:
     print('"""Minimax polynomials of the kernel language\'s functions, constant term first.\n')
     print('Made by tools/minimax.py (Remez algorithm); errors are greatest weighted ones.\n"""\n')
     for name, what, f, weight, low, high, degree in TABLES:
         coefficients, error = remez(f, weight, low, high, degree)
         print(f"\n# {what}; error {mp.nstr(error, 3)}")
-        print(f"{name} = (")
-        for c in coefficients:
-            print(f"    {float(c)!r},")
-        print(")")
+        print(written(name, map(float, coefficients)))
 
 
 if __name__ == "__main__":
