@@ -29,14 +29,6 @@ TensorList tensors_arg(const char* op, const char* name, PyObject* object) {
 
 }  // namespace
 
-PyObject* tensor_detach(PyObject* self, PyObject*) {
-  return guarded([&] { return wrap(autograd::detach(unwrap(self))); });
-}
-
-PyObject* tensor_is_inference(PyObject* self, PyObject*) {
-  return PyBool_FromLong(unwrap(self).impl()->inference);
-}
-
 PyObject* tensor_detach_(PyObject* self, PyObject*) {
   return guarded([&] {
     autograd::detach_(unwrap(self));

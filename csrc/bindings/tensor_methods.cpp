@@ -153,10 +153,9 @@ PyMethodDef tensor_methods[] = {
     {"as_subclass", Recorded<"as_subclass", as_subclass>::call, METH_O,
      "The same tensor as an object of a subclass."},
 
-    {"detach", Traced<"detach", tensor_detach>::call, METH_NOARGS,
-     "The same elements without history."},
-    {"is_inference", Overridable<"is_inference", tensor_is_inference>::call, METH_NOARGS,
-     "Whether it was made under inference_mode."},
+    method<"detach", kBoth, autograd::detach>("The same elements without history."),
+    method<"is_inference", kOverride, [](const Tensor& t) { return t.impl()->inference; }>(
+        "Whether it was made under inference_mode."),
     {"detach_", Traced<"detach_", tensor_detach_>::call, METH_NOARGS,
      "Drops the history in place."},
     {"requires_grad_", fast(Traced<"requires_grad_", tensor_requires_grad_>::call), kFast,

@@ -12,8 +12,6 @@ PyObject* tensor_tolist(PyObject* self, PyObject*);
 PyObject* tensor_complex(PyObject* self, PyObject*);
 
 // tensor_autograd.cpp
-PyObject* tensor_detach(PyObject* self, PyObject*);
-PyObject* tensor_is_inference(PyObject* self, PyObject*);
 PyObject* tensor_detach_(PyObject* self, PyObject*);
 PyObject* tensor_requires_grad_(PyObject* self, PyObject* const* args, Py_ssize_t count,
                                 PyObject* names);
