@@ -67,10 +67,14 @@ struct Range {
 };
 Range inside(int64_t shift, int64_t stride, int64_t size, int64_t count);
 
-// Calls fn with an element type that convolution computes in.
+// The types that convolution computes in; of integers the unsigned twins, whose overflow wraps.
+#define WEFT_CONV_TYPES(X) \
+  X(float) X(double) X(std::complex<float>) X(std::complex<double>) X(uint32_t) X(uint64_t)
+
+// Calls fn with the one for a dtype.
 template <class Fn>
 void dispatch_conv(const char* op, DType dtype, Fn&& fn) {
-  if (dtype == DType::I64) return fn(std::type_identity<uint64_t>{});  // unsigned: overflow wraps
+  if (dtype == DType::I64) return fn(std::type_identity<uint64_t>{});
   if (dtype == DType::I32) return fn(std::type_identity<uint32_t>{});
   const bool known =
       dispatch_among<float, double, std::complex<float>, std::complex<double>>(dtype, fn);

@@ -163,12 +163,7 @@ void depthwise_backward_weight(const Geometry& g, const T* grad, const T* input,
   template void depthwise_forward<T>(const Geometry&, const T*, const T*, const T*, T*); \
   template void depthwise_backward_input<T>(const Geometry&, const T*, const T*, T*);    \
   template void depthwise_backward_weight<T>(const Geometry&, const T*, const T*, T*);
-INSTANTIATE(float)
-INSTANTIATE(double)
-INSTANTIATE(std::complex<float>)
-INSTANTIATE(std::complex<double>)
-INSTANTIATE(uint64_t)
-INSTANTIATE(uint32_t)
+WEFT_CONV_TYPES(INSTANTIATE)
 #undef INSTANTIATE
 
 }  // namespace weft::native::conv

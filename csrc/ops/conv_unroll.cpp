@@ -167,12 +167,7 @@ void unroll_add(const Geometry& g, LineRange lines, const T* columns, T* image) 
 #define INSTANTIATE(T)                                               \
   template void unroll<T>(const Geometry&, LineRange, const T*, T*); \
   template void unroll_add<T>(const Geometry&, LineRange, const T*, T*);
-INSTANTIATE(float)
-INSTANTIATE(double)
-INSTANTIATE(std::complex<float>)
-INSTANTIATE(std::complex<double>)
-INSTANTIATE(uint64_t)
-INSTANTIATE(uint32_t)
+WEFT_CONV_TYPES(INSTANTIATE)
 #undef INSTANTIATE
 
 }  // namespace weft::native::conv

@@ -7,11 +7,6 @@
 namespace weft::native {
 namespace {
 
-using MaybeDType = std::optional<DType>;
-using MaybeInt = std::optional<int64_t>;
-using MaybeDevice = std::optional<Device>;
-using MaybeBool = std::optional<bool>;
-
 void zero_memory(const Tensor& tensor) {
   if (!tensor.on_cpu()) return fill(tensor, 0);
   const size_t bytes = static_cast<size_t>(tensor.numel()) * tensor.item_size();

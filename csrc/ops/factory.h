@@ -7,12 +7,17 @@
 
 namespace weft::native {
 
+using MaybeDType = std::optional<DType>;
+using MaybeInt = std::optional<int64_t>;
+using MaybeDevice = std::optional<Device>;
+using MaybeBool = std::optional<bool>;
+
 struct FactoryOptions {
   DType dtype;
-  std::optional<int64_t> layout;
-  std::optional<Device> device;
-  std::optional<bool> pin_memory;
-  std::optional<int64_t> memory_format;
+  MaybeInt layout;
+  MaybeDevice device;
+  MaybeBool pin_memory;
+  MaybeInt memory_format;
 };
 
 // Raises RuntimeError for a layout, device or memory this build has not.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/small_gemm.h"
 #include "ops/tiled_gemm.h"
 #include "ops/vector.h"
 
@@ -346,12 +347,7 @@ template class PackedMatrix<double>;
   template bool takes_few_rows<T>(int64_t, const Matrix<const T>&);               \
   template void few_rows<T>(int64_t, int64_t, int64_t, T, const Matrix<const T>&, \
                             const Matrix<const T>&, T, T*, int64_t);
-INSTANTIATE(float)
-INSTANTIATE(double)
-INSTANTIATE(uint8_t)
-INSTANTIATE(uint16_t)
-INSTANTIATE(uint32_t)
-INSTANTIATE(uint64_t)
+WEFT_GEMM_TYPES(INSTANTIATE)
 #undef INSTANTIATE
 
 }  // namespace weft::blas

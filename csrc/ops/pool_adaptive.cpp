@@ -1,11 +1,9 @@
 // Adaptive average pooling: windows chosen so that the result has the size asked for.
 #include <climits>
 
-#include "core/thread_pool.h"
 #include "native_convolution.h"
 #include "ops/conv.h"
-#include "ops/scratch.h"
-#include "ops/support.h"
+#include "ops/pool.h"
 #include "ops_reductions.h"
 
 namespace weft::native {
@@ -23,21 +21,17 @@ int64_t window_end(int64_t i, int64_t size, int64_t out) {
 }
 
 Adaptive make_adaptive(const char* op, IntList input, IntList output) {
-  WEFT_CHECK(input.size() == 3 || input.size() == 4, op,
-             ": expected an input of shape (N, C, H, W) or (C, H, W), got ", AsTuple{input});
+  const int64_t planes = pool::count_planes(op, input);
   const size_t rows = input.size() - 2;
-  Adaptive a{1,
+  Adaptive a{planes,
              input[rows],
              input[rows + 1],
              conv::pair_at(op, "output_size", output, 0),
              conv::pair_at(op, "output_size", output, 1),
              Dims(input)};
-  WEFT_CHECK(a.height > 0 && a.width > 0, op, ": expected H and W of at least 1, got shape ",
-             AsTuple{input});
   WEFT_CHECK(
       a.out_height >= 0 && a.out_width >= 0 && std::max(a.out_height, a.out_width) <= INT_MAX, op,
       ": expected output_size >= 0, got ", AsTuple{output});
-  for (size_t i = 0; i < rows; ++i) a.planes *= input[i];
   a.out_sizes[rows] = a.out_height;
   a.out_sizes[rows + 1] = a.out_width;
   return a;

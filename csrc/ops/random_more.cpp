@@ -15,11 +15,6 @@
 namespace weft::native {
 namespace {
 
-using MaybeDType = std::optional<DType>;
-using MaybeInt = std::optional<int64_t>;
-using MaybeDevice = std::optional<Device>;
-using MaybeBool = std::optional<bool>;
-
 void check_deviations(const Tensor& std) {
   if (is_complex(std.dtype()) || std.numel() == 0 || std.device().type != DeviceType::CPU) return;
   const double least = ops::min(std).item().to_double();

@@ -10,11 +10,6 @@
 namespace weft::native {
 namespace {
 
-using MaybeDType = std::optional<DType>;
-using MaybeInt = std::optional<int64_t>;
-using MaybeDevice = std::optional<Device>;
-using MaybeBool = std::optional<bool>;
-
 template <class T>
 T cast_number(double value) {
   if constexpr (is_small_float<T>) {

@@ -54,8 +54,8 @@ __int128 pairs_below(__int128 row, __int128 col, __int128 offset) {
 }
 
 Tensor triangle_indices(const char* op, int64_t row, int64_t col, int64_t offset, bool lower,
-                        std::optional<DType> dtype, std::optional<int64_t> layout,
-                        std::optional<Device> device, std::optional<bool> pin_memory) {
+                        MaybeDType dtype, MaybeInt layout, MaybeDevice device,
+                        MaybeBool pin_memory) {
   WEFT_CHECK(row >= 0 && col >= 0, op, ": expected sizes >= 0, got ", row, " and ", col);
   const DType kind = dtype.value_or(DType::I64);
   WEFT_CHECK(is_integral(kind), op, ": expected an integer dtype, got ", kind);
@@ -192,16 +192,14 @@ Tensor fill_diagonal_(const Tensor& self, const Scalar& fill_value, bool wrap) {
   return self;
 }
 
-Tensor tril_indices(int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype,
-                    std::optional<int64_t> layout, std::optional<Device> device,
-                    std::optional<bool> pin_memory) {
+Tensor tril_indices(int64_t row, int64_t col, int64_t offset, MaybeDType dtype, MaybeInt layout,
+                    MaybeDevice device, MaybeBool pin_memory) {
   return triangle_indices("tril_indices", row, col, offset, true, dtype, layout, device,
                           pin_memory);
 }
 
-Tensor triu_indices(int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype,
-                    std::optional<int64_t> layout, std::optional<Device> device,
-                    std::optional<bool> pin_memory) {
+Tensor triu_indices(int64_t row, int64_t col, int64_t offset, MaybeDType dtype, MaybeInt layout,
+                    MaybeDevice device, MaybeBool pin_memory) {
   return triangle_indices("triu_indices", row, col, offset, false, dtype, layout, device,
                           pin_memory);
 }

@@ -292,12 +292,7 @@ T dot_contiguous(int64_t n, const T* a, const T* b) {
   template void gemm_block<T>(int64_t, int64_t, int64_t, T, const T*, const T*, T, T*, int64_t,    \
                               const Ahead&);                                                       \
   template T dot_contiguous<T>(int64_t, const T*, const T*);
-INSTANTIATE(float)
-INSTANTIATE(double)
-INSTANTIATE(uint8_t)
-INSTANTIATE(uint16_t)
-INSTANTIATE(uint32_t)
-INSTANTIATE(uint64_t)
+WEFT_GEMM_TYPES(INSTANTIATE)
 #undef INSTANTIATE
 
 }  // namespace weft::blas

@@ -7,11 +7,11 @@
 
 namespace weft::blas {
 
-// T of the next three: float, double, uint8_t, uint16_t, uint32_t, uint64_t (integers wrap around,
-// signed ones pass through their unsigned twin).
+// The types of products here. Integers wrap around, signed ones pass through their unsigned twin.
+#define WEFT_GEMM_TYPES(X) X(float) X(double) X(uint8_t) X(uint16_t) X(uint32_t) X(uint64_t)
 
-// c = alpha * a @ b + beta * c. Row p of b starts at b + p * b_row and can be read up to
-// packed_columns(n) elements, whatever they are; only n columns of c are touched.
+// c = alpha * a @ b + beta * c. Row p of b starts at b + p * b_row and can be read in
+// whole vectors of kLanes elements, whatever they are; only n columns of c are touched.
 // Element (i, p) of a lies at a[i * a_row + p * a_column].
 template <class T>
 void gemm_packed(int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t a_row,
@@ -46,8 +46,6 @@ struct Ahead {
 template <class T>
 void gemm_block(int64_t m, int64_t n, int64_t k, T alpha, const T* a, const T* b, T beta, T* c,
                 int64_t c_row, const Ahead& ahead);
-
-constexpr int64_t packed_columns(int64_t n) { return (n + kLanes - 1) / kLanes * kLanes; }
 
 // Sum of a[i] * b[i], both contiguous.
 template <class T>

@@ -193,12 +193,7 @@ void tiled_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>&
   template void pack_rows<T>(const Matrix<const T>&, int64_t, int64_t, T*, int64_t); \
   template void tiled_gemm<T>(int64_t, int64_t, int64_t, T, const Matrix<const T>&,  \
                               const Matrix<const T>&, T, T*, int64_t);
-INSTANTIATE(float)
-INSTANTIATE(double)
-INSTANTIATE(uint8_t)
-INSTANTIATE(uint16_t)
-INSTANTIATE(uint32_t)
-INSTANTIATE(uint64_t)
+WEFT_GEMM_TYPES(INSTANTIATE)
 #undef INSTANTIATE
 template void pack_rows<std::complex<float>>(const Matrix<const std::complex<float>>&, int64_t,
                                              int64_t, std::complex<float>*, int64_t);
