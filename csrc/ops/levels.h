@@ -45,7 +45,7 @@ WEFT_LEVELS(WEFT_DEFINE)
 #undef WEFT_DEFINE
 
 template <class Run, class... Given>
-auto at_level(const Run& run, Given... given) {
+WEFT_INLINE auto at_level(const Run& run, Given... given) {
   WEFT_PICK(run, run, given...);
 }
 

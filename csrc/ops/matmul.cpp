@@ -81,11 +81,11 @@ Tensor matrix_product(const char* op, int64_t dims, const Tensor& start, const T
   check_dims(op, a, dims);
   check_dims(op, b, dims);
   check_operands(op, a, b);
-  Dims sizes = a.sizes();
-  const size_t inner = sizes.size() - 2;
-  check_inner(op, a, b,
-              sizes.back() == b.sizes()[inner] && (dims == 2 || sizes[0] == b.sizes()[0]));
-  sizes.back() = b.sizes().back();
+  const Dims &x = a.sizes(), &y = b.sizes();
+  const size_t last = x.size() - 1;
+  check_inner(op, a, b, x[last] == y[last - 1] && (dims == 2 || x[0] == y[0]));
+  const int64_t batch[] = {x[0], x[last - 1], y[last]};
+  const IntList sizes(dims == 2 ? batch + 1 : batch, x.size());
   if (start.defined()) check_start(op, start, a, sizes, beta, alpha);
   return product(op, sizes, start, a, b, beta, alpha, dims == 2 ? gemm : gemm_batched);
 }

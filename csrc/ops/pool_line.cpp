@@ -105,7 +105,9 @@ WEFT_INLINE void fold_line(const Window& w, const T* from, const Fold& fold) {
 template <class T, class Fold>
 void fold_of(const Window& window, const T* from, const Fold& by) {
   // Registers of 64 bytes stay out: GCC 12 chooses between their lanes one by one, with branches.
-  at_level([&](auto bytes) WEFT_INLINED { fold_line<std::min(bytes(), 32)>(window, from, by); });
+  at_level([](auto bytes, auto* w, auto* at, auto* fold)
+               WEFT_INLINED { fold_line<std::min(bytes(), 32)>(*w, at, *fold); },
+           &window, from, &by);
 }
 
 }  // namespace
