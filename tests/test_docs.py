@@ -55,7 +55,7 @@ EXAMPLES = (
     "onnx._state", "onnx.operators", "onnx.symbolic_helper",
     "_runtime.rules", "_runtime.torch_function", "overrides", "sparse._construct", "sparse._convert", "sparse._tensor",
     "sparse._products", "sparse._reductions", "library._custom", "library._library", "library._opcheck",
-    "library._overloads", "library._schema", "masked", "array_api", "array_api._dtypes", "array_api._info",
+    "library._overloads", "library._schema", "masked", "array_api", "array_api._dtypes", "array_api._info", "array_api._operators",
     "nn.utils.parametrizations", "nn.utils.parametrize", "nn.utils.prune", "_functions.factorizations",
     "jit.annotations", "jit.markers", "jit.graph_view", "jit.script", "jit.script_module",
     "nn.modules.lazy", "nn.modules.module", "nn.parallel", "nn.parameter", "nn.utils.rnn", "optim.swa_utils", "serialization.safe_globals",

@@ -180,7 +180,7 @@ PURPOSES = (
     Purpose(
         "the Array API standard",
         1_200,
-        1_235,
+        1_300,
         "src/weft/array_api/*",
     ),
     Purpose(

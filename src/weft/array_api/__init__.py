@@ -31,6 +31,7 @@ from weft.array_api._creation import *  # noqa: F403
 from weft.array_api._dtypes import *  # noqa: F403
 from weft.array_api._elements import *  # noqa: F403
 from weft.array_api._info import __array_namespace_info__
+from weft.array_api._operators import StandardOperators
 from weft.array_api._shapes import *  # noqa: F403
 from weft.array_api._statistics import *  # noqa: F403
 from weft.array_api.linalg import matmul, matrix_transpose, tensordot, vecdot
@@ -40,10 +41,10 @@ globals().update({**_elements.FUNCTIONS, **_creation.FUNCTIONS})
 
 __array_api_version__ = "2025.12"
 __all__ = [
-    "__array_api_version__", "__array_namespace_info__", "bool", "complex64", "complex128", "e",
-    "fft", "float32", "float64", "inf", "int8", "int16", "int32", "int64", "linalg", "matmul",
-    "matrix_transpose", "nan", "newaxis", "pi", "tensordot", "uint8", "uint16", "uint32",
-    "uint64", "vecdot",
+    "StandardOperators", "__array_api_version__", "__array_namespace_info__", "bool", "complex64",
+    "complex128", "e", "fft", "float32", "float64", "inf", "int8", "int16", "int32", "int64",
+    "linalg", "matmul", "matrix_transpose", "nan", "newaxis", "pi", "tensordot", "uint8",
+    "uint16", "uint32", "uint64", "vecdot",
 ]  # fmt: skip
 __all__ += [*_elements.FUNCTIONS, *_creation.FUNCTIONS]
 for _module in (_creation, _dtypes, _elements, _shapes, _statistics):

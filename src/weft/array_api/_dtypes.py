@@ -17,7 +17,7 @@ KINDS: dict[str, tuple[Any, ...]] = {
 }
 KINDS["integral"] = KINDS["signed integer"] + KINDS["unsigned integer"]
 KINDS["numeric"] = KINDS["integral"] + KINDS["real floating"] + KINDS["complex floating"]
-_SCALARS = (bool, int, float, complex)
+SCALARS = (bool, int, float, complex)
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
@@ -52,11 +52,11 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
     >>> weft.array_api.result_type(weft.tensor(1.0, dtype=weft.float64), weft.ones(2), 3)
     torch.float64
     """
-    numbers = [each for each in arrays_and_dtypes if isinstance(each, _SCALARS)]
+    numbers = [each for each in arrays_and_dtypes if isinstance(each, SCALARS)]
     dtypes = [
         each.dtype if isinstance(each, Tensor) else each
         for each in arrays_and_dtypes
-        if not isinstance(each, _SCALARS)
+        if not isinstance(each, SCALARS)
     ]
     if not dtypes:
         raise ValueError("result_type: expected an array or a dtype, got numbers only")
