@@ -144,6 +144,18 @@ def test_a_parameter_needs_a_class_that_detach_keeps():
         weft.nn.Parameter(weft.ones(1).as_subclass(Forgetting))
 
 
+def test_parameters_stay_parameters_under_modes():
+    class Watching(weft.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    for mode in (Watching(), weft.device("cpu"), weft.device("meta")):
+        with mode:
+            layer = weft.nn.Linear(2, 2)
+        assert type(layer.weight) is weft.nn.Parameter
+        assert repr(layer.weight).startswith("Parameter containing:")
+
+
 def test_gradients_flow_through_a_subclass():
     x = weft.ones(2).requires_grad_()
     y = (x.as_subclass(Plain) * 3).sum()

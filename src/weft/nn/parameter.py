@@ -61,9 +61,12 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 
 def _has_class_of_its_own(tensor: Tensor) -> bool:
     """Whether a program derived the class from Tensor and wants it kept by operators."""
-    return not isinstance(
-        tensor, (Parameter, Buffer, UninitializedTensorMixin)
-    ) and _C._has_torch_function((tensor,))
+    kind = type(tensor)
+    return not (
+        kind is Tensor
+        or isinstance(tensor, (Parameter, Buffer, UninitializedTensorMixin))
+        or getattr(kind, "__torch_function__", None) is _C._disabled_torch_function_impl
+    )
 
 
 def is_spread(tensor: Any) -> bool:
