@@ -111,3 +111,17 @@ def test_dictionaries_of_parameters_are_joined(lib: Any) -> None:
     kept = one
     one |= {"d": lib.ones(1)}
     assert kept is one and "d" in kept
+
+
+@both
+def test_places_are_popped_by_the_name_key(lib: Any) -> None:
+    assert layers(lib, 3).pop(key=1).out_features == 2
+    with pytest.raises(TypeError):
+        layers(lib).pop()
+
+
+@both
+def test_modules_with_those_that_are_there_twice(lib: Any) -> None:
+    one = lib.nn.ReLU()
+    net = lib.nn.Sequential(one, one)
+    assert [len(list(net.modules(each))) for each in (True, False)] == [2, 3]

@@ -618,3 +618,23 @@ def test_layers_of_programs():
     assert Mine("sum", 2.0).delta == 2.0 and Mine.scale == 2.0
     assert Other(3.0).reduction == "sum" and list(inspect.signature(Other).parameters) == ["scale"]
     assert list(inspect.signature(nn.MaxPool1d(2)).parameters) == ["args", "kwargs"]  # of a call
+
+
+@both
+def test_a_cell_of_a_program_gives_its_number_of_gates(lib: Any) -> None:
+    class Minimal(lib.nn.RNNCellBase):  # type: ignore[misc, name-defined]
+        def __init__(self, size: int, hidden: int) -> None:
+            super().__init__(size, hidden, True, num_chunks=2)
+
+        def forward(self, x: Any, h: Any) -> Any:
+            linear = lib.nn.functional.linear
+            both = linear(x, self.weight_ih, self.bias_ih) + linear(h, self.weight_hh, self.bias_hh)
+            gate, new = both.chunk(2, 1)
+            return gate.sigmoid() * h + (1 - gate.sigmoid()) * new.tanh()
+
+    lib.manual_seed(0)
+    cell = Minimal(2, 3)
+    assert cell.weight_hh.shape == (6, 3) and repr(cell) == "Minimal(2, 3)"
+    assert cell(lib.ones(1, 2), lib.zeros(1, 3)).shape == (1, 3)
+    with pytest.raises(TypeError, match="num_chunks"):
+        lib.nn.RNNCellBase(2, 3, True)

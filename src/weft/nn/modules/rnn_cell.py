@@ -13,9 +13,9 @@ from weft.nn.parameter import Parameter
 
 
 class RNNCellBase(Module):
-    """What the cells share: weights [gates * hidden, ...], two biases, and the step.
+    """What the cells share: weights [num_chunks * hidden, ...], two biases, and the step.
 
-    A subclass names its number of gates.
+    A cell of a program gives its number of gates and a `forward` of its own.
 
     >>> isinstance(weft.nn.GRUCell(3, 4), weft.nn.RNNCellBase)
     True
@@ -27,7 +27,8 @@ class RNNCellBase(Module):
         self,
         input_size: int,
         hidden_size: int,
-        bias: bool = True,
+        bias: bool,
+        num_chunks: int,
         device: Any = None,
         dtype: Any = None,
     ) -> None:
@@ -35,7 +36,7 @@ class RNNCellBase(Module):
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.bias = bias
-        gates = _STEPS[self._mode][1] * hidden_size
+        gates = num_chunks * hidden_size
         shapes = {
             "weight_ih": (gates, input_size),
             "weight_hh": (gates, hidden_size),
@@ -112,7 +113,7 @@ class RNNCell(RNNCellBase):
             raise ValueError(
                 f"RNNCell: expected nonlinearity 'tanh' or 'relu', got {nonlinearity!r}"
             )
-        super().__init__(input_size, hidden_size, bias, device, dtype)
+        super().__init__(input_size, hidden_size, bias, 1, device, dtype)
         self.nonlinearity = nonlinearity
         self._mode = f"RNN_{nonlinearity.upper()}"
 
@@ -142,6 +143,16 @@ class LSTMCell(RNNCellBase):
 
     _mode = "LSTM"
 
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, 4, device, dtype)
+
     def forward(
         self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None
     ) -> tuple[Tensor, Tensor]:
@@ -161,6 +172,16 @@ class GRUCell(RNNCellBase):
     """
 
     _mode = "GRU"
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         """The next hidden state [n, hidden_size]."""
