@@ -71,6 +71,8 @@ def _declared(c: Compiler, node: ast.AnnAssign) -> frozenset[str]:
             c.scope.declare(node.target.id, wanted)
         return FALLS
     held = c.expr(node.value, wanted)
+    if wanted == ty.INT and isinstance(held, Simple) and held.v.type == ty.DTYPE:
+        wanted = ty.DTYPE  # PyTorch's programs write int for it
     return _assign_declared(c, node.target, wanted, held, c.range(node.value))
 
 
