@@ -392,3 +392,27 @@ def test_implicit_replication_can_be_imported() -> None:
     module = importlib.import_module("weft.distributed._tensor.experimental")
     with pytest.raises(NotImplementedError, match="implicit_replication: expected"):
         module.implicit_replication()
+
+
+@both
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_whole_jacobians_by_differences(lib: Any) -> None:
+    module = importlib.import_module(f"{lib.__name__}.autograd.gradcheck")
+    x = lib.tensor([1.0, 2.0], dtype=lib.float64, requires_grad=True)
+    z = lib.tensor([1 + 2j], dtype=lib.complex128, requires_grad=True)
+
+    def function(x: Any, z: Any) -> Any:
+        return x**2, (z.real * x).sum() + z.imag[0] ** 2
+
+    wanted = lib.tensor([[2.0, 0], [0, 4]], dtype=lib.float64)
+    found = module._get_numerical_jacobian(function, (x, z), eps=1e-6)
+    assert lib.allclose(found[0][0], wanted) and not found[1][0].any()
+    assert lib.allclose(found[0][1], lib.ones(2, 1, dtype=lib.float64))
+    second = module._get_numerical_jacobian(function, (x, z), None, z, 1e-6)[0][1]
+    assert lib.allclose(second, lib.tensor([[3 + 4j]], dtype=lib.complex128))
+    (older,) = module.get_numerical_jacobian(lambda given: function(*given), (x, z), x, 1e-6)
+    assert lib.allclose(older, wanted)
+    with pytest.raises(ValueError, match="grad_out"):
+        module.get_numerical_jacobian(lambda given: given[0], (x,), grad_out=2.0)
+    with pytest.raises(ValueError, match="complex"):
+        module._get_numerical_jacobian(lambda z: z, (z,))

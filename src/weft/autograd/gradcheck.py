@@ -271,3 +271,8 @@ def _direction(like: Tensor, seed: int) -> Tensor:
 def _inner(a: Tensor, b: Tensor) -> float:
     pairs = zip(a.detach().reshape(-1).tolist(), b.detach().reshape(-1).tolist())
     return sum((complex(x).conjugate() * complex(y)).real for x, y in pairs)
+
+
+def __getattr__(name: str) -> Any:
+    is_known = name in ("get_numerical_jacobian", "_get_numerical_jacobian")
+    return lazy.find(__name__, name, "weft.autograd._jacobians" if is_known else None)
