@@ -57,6 +57,16 @@ def test_numbers(tmp_path):
     assert [read(tmp_path / f"both_{n}").Scalars("both")[0].value for n in "ab"] == [1, 2]
 
 
+def test_values_are_tensors_arrays_or_numbers(tmp_path):
+    with SummaryWriter(tmp_path) as writer:
+        for write in (writer.add_scalar, writer.add_histogram, writer.add_image, writer.add_audio):
+            with pytest.raises(NotImplementedError, match="or a number, got list"):
+                write("a", [1.0, 2.0])
+        with pytest.raises(NotImplementedError, match="got NoneType"):
+            writer.add_scalar("a", None)
+        writer.add_histogram_raw("a", 0.0, 1.0, 2, 1.0, 1.0, [0.5, 1.0], [1, 1])
+
+
 @pytest.mark.parametrize("bins, most", [("tensorflow", None), ("auto", None), (40, 10)])
 def test_histograms(tmp_path, bins, most):
     values = weft.randn(1000, generator=weft.Generator().manual_seed(1))

@@ -54,7 +54,7 @@ def curve(tag: str, rows: Sequence[Any], thresholds: int) -> Summary:
     plugin = SummaryMetadata.PluginData(
         plugin_name="pr_curves", content=content.SerializeToString()
     )
-    tensor = _floats(np.stack([array(each) for each in rows]))
+    tensor = _floats(np.stack([np.asarray(each) for each in rows]))
     metadata = SummaryMetadata(plugin_data=plugin)
     return Summary(value=[Summary.Value(tag=tag, metadata=metadata, tensor=tensor)])
 

@@ -22,11 +22,14 @@ _SHAPE = TensorShapeProto
 
 
 def array(value: Any) -> Any:
-    """A tensor, number, list or array as a NumPy array."""
+    """A tensor, number or array as a NumPy array. NotImplementedError for anything else."""
     if isinstance(value, Tensor):
         held = value.detach().cpu()
         return (held.float() if held.dtype.itemsize == 2 else held).numpy()
-    return np.asarray(value)
+    if isinstance(value, np.ndarray) or np.isscalar(value):
+        return np.asarray(value)
+    got = type(value).__name__
+    raise NotImplementedError(f"SummaryWriter: expected a tensor, an array or a number, got {got}")
 
 
 def number(name: str, value: Any) -> float:

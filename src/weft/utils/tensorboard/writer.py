@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+import numpy as np
 from tensorboard.compat.proto import event_pb2
 from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
@@ -170,7 +171,7 @@ class SummaryWriter:
         walltime: float | None = None,
     ) -> None:
         """A histogram that the program has counted."""
-        limits, counts = summaries.array(bucket_limits), summaries.array(bucket_counts)
+        limits, counts = np.asarray(bucket_limits), np.asarray(bucket_counts)
         if len(limits) != len(counts):
             raise ValueError(
                 f"add_histogram_raw: expected a limit for each of {len(counts)} counts, got "
