@@ -7,12 +7,14 @@ import pytest
 
 import weft
 from weft import fx
+from weft.fx.passes.graph_drawer import FxGraphDrawer
 from weft.fx.passes.infra.pass_base import PassBase, PassResult
 from weft.fx.passes.infra.pass_manager import (
     PassManager,
     pass_result_wrapper,
     this_before_that_pass_constraint,
 )
+from weft.fx.passes.shape_prop import ShapeProp
 from weft.fx.passes.split_module import split_module
 
 
@@ -144,3 +146,46 @@ def test_errors_of_passes():
         PassManager([weft.nn.Module.eval])(weft.nn.ReLU())
     with pytest.raises(TypeError, match="function of one argument"):
         PassManager().add_checks(lambda: None)
+
+
+def test_drawings_of_graphs(tmp_path):
+    class Net(weft.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = fx.symbolic_trace(weft.nn.ReLU())
+            self.scale = weft.nn.Parameter(weft.ones(2))
+
+        def forward(self, x):
+            return weft.add(self.inner(x) * self.scale, 1)
+
+    class Keeping(fx.Tracer):
+        def is_leaf_module(self, m, name):
+            return isinstance(m, fx.GraphModule) or super().is_leaf_module(m, name)
+
+    net = Net()
+    traced = fx.GraphModule(net, Keeping().trace(net))
+    ShapeProp(traced).propagate(weft.ones(3, 2))
+    drawer = FxGraphDrawer(traced, "net")
+    text = drawer.get_dot_graph().to_string()
+    for edge in ("x -> inner", "inner -> mul", "scale -> mul", "mul -> add", "add -> output"):
+        one, other = edge.split(" -> ")
+        assert f'"{one}" -> "{other}";' in text
+    assert r"args=(1,)\l" in text and r"dtype=torch.float32, shape=(3, 2)\l" in text
+    assert list(drawer.get_all_dot_graphs()) == ["net", "net_inner"]
+    assert '"relu"' in drawer.get_submod_dot_graph("inner").to_string()
+    without = FxGraphDrawer(traced, "net", ignore_getattr=True).get_main_dot_graph()
+    assert "scale" not in without.to_string()
+    without.write_raw(tmp_path / "net.dot")
+    assert (tmp_path / "net.dot").read_text() == without.to_string()
+
+
+def test_drawings_go_through_dot(tmp_path, monkeypatch):
+    program = tmp_path / "dot"
+    program.write_text("#!/bin/sh\necho $1; cat")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    drawing = FxGraphDrawer(fx.symbolic_trace(lambda x: {"a|b": x}), "f").get_dot_graph()
+    assert drawing.create_svg().decode() == "-Tsvg\n" + drawing.to_string()
+    drawing.write_png(tmp_path / "f.png")
+    assert (tmp_path / "f.png").read_bytes().startswith(b"-Tpng")
+    assert not hasattr(drawing, "draw_svg")

@@ -124,7 +124,7 @@ PURPOSES = (
         "csrc/bindings/torch_function.* csrc/bindings/hooked.h csrc/bindings/arguments.h "
         "src/weft/_runtime/torch_function.py src/weft/overrides.py",
     ),
-    Purpose("passes over graphs of modules", 480, 480, "src/weft/fx/passes/*"),
+    Purpose("passes over graphs of modules", 480, 600, "src/weft/fx/passes/*"),
     Purpose("graphs of modules: fx", 2_500, 2_755, "src/weft/fx/*"),
     Purpose("tensors in Python, arguments, interop", 5_300, 7_190, "csrc/bindings/*"),
     Purpose(

@@ -1,5 +1,5 @@
 """Passes over graphs."""
 
-from weft.fx.passes import infra, shape_prop, split_module
+from weft.fx.passes import graph_drawer, infra, shape_prop, split_module
 
-__all__ = ["infra", "shape_prop", "split_module"]
+__all__ = ["graph_drawer", "infra", "shape_prop", "split_module"]
