@@ -10,6 +10,7 @@ import pytest
 
 import weft
 from weft.autograd import gradcheck, gradgradcheck
+from weft.nn import functional as F
 
 RNG = np.random.default_rng(11)
 
@@ -299,6 +300,17 @@ REFUSED = [
 def test_what_pytorch_refuses_is_refused(name: str, call: Callable[[], Any], expected: str) -> None:
     with pytest.raises(RuntimeError, match=f"^{name}: expected .*{expected}"):
         call()
+
+
+@pytest.mark.parametrize("dtype", [weft.int64, weft.uint8, weft.bool, weft.complex64])
+def test_places_and_slopes_are_not_those_of_integers(dtype: Any) -> None:
+    image, grid = weft.ones(1, 1, 2, 2, dtype=dtype), weft.zeros(1, 1, 1, 2)
+    with pytest.raises(NotImplementedError, match="grid_sample: expected a floating dtype"):
+        F.grid_sample(image, grid, align_corners=False)
+    with pytest.raises(NotImplementedError, match="rrelu: expected a floating dtype"):
+        F.rrelu(image)
+    with pytest.raises(ValueError, match="affine_grid: expected a floating dtype"):
+        F.affine_grid(weft.ones(1, 2, 3, dtype=dtype), [1, 1, 2, 2], align_corners=False)
 
 
 SPECIAL = [0.0, -0.0, 1.5, float("inf"), float("-inf"), float("nan")]

@@ -288,13 +288,15 @@ def rrelu(
     """input where positive, otherwise input times a slope: drawn from [lower, upper] for each
     element in training, their mean else.
 
-    Any shape. Raises ValueError where lower is above upper.
+    Any shape; floating dtypes. Raises RuntimeError for others, and where lower is above upper.
 
     >>> weft.nn.functional.rrelu(weft.tensor([-4.0, 2.0]), 0.25, 0.75)
     tensor([-2.,  2.])
     """
     if not lower <= upper:
         raise RuntimeError(f"rrelu: expected lower <= upper, got {lower} and {upper}")
+    if not input.is_floating_point():
+        raise NotImplementedError(f"rrelu: expected a floating dtype, got {input.dtype}")
     below = input.detach() <= 0
     if not training:
         slope = _C.full((), (lower + upper) / 2, dtype=input.dtype, device=input.device)

@@ -304,13 +304,15 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
     [n, h, w, 2]; [n, 3, 4] and (n, c, d, h, w) give [n, d, h, w, 3].
 
     align_corners says whether -1 and 1 are the centres of the outer pixels or their edges. Raises
-    ValueError for other shapes.
+    ValueError for other shapes, and for dtypes that are not floating.
 
     >>> same = weft.eye(2, 3).unsqueeze(0)
     >>> weft.nn.functional.affine_grid(same, (1, 1, 1, 2), align_corners=True)
     tensor([[[[-1.,  0.],
               [ 1.,  0.]]]])
     """
+    if not theta.is_floating_point():
+        raise ValueError(f"affine_grid: expected a floating dtype, got {theta.dtype}")
     spatial = len(size) - 2
     if spatial not in (2, 3) or tuple(theta.shape) != (size[0], spatial, spatial + 1):
         raise ValueError(
@@ -346,8 +348,8 @@ def grid_sample(
     A place is (x, y) or (x, y, z) with -1 and 1 at the ends of the input. mode is bilinear, nearest
     or bicubic; padding_mode says what lies outside: zeros, border or reflection.
 
-    Floating dtypes. Raises RuntimeError for shapes that do not fit and for an empty input,
-    ValueError for another mode or padding_mode.
+    Raises RuntimeError for shapes that do not fit and for an empty input, NotImplementedError for
+    dtypes that are not floating, ValueError for another mode or padding_mode.
 
     >>> image, centre = weft.arange(4.0).reshape(1, 1, 2, 2), weft.zeros(1, 1, 1, 2)
     >>> weft.nn.functional.grid_sample(image, centre, align_corners=True)
@@ -367,6 +369,8 @@ def grid_sample(
         )
     if input.numel() == 0 and min(input.shape[1:]) == 0:
         raise RuntimeError(f"grid_sample: expected a non-empty input, got {tuple(input.shape)}")
+    if not input.is_floating_point():
+        raise NotImplementedError(f"grid_sample: expected a floating dtype, got {input.dtype}")
     sizes = list(input.shape[2:])
     align = bool(align_corners)
     x = input.float() if input.dtype in (_C.float16, _C.bfloat16) else input
