@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from libraries import both
 
 import weft
 from weft import nn
@@ -662,6 +663,18 @@ def test_conv3d_and_its_transpose(stride: int, padding: int, dilation: int) -> N
     got = F.conv_transpose3d(upstream, tensors[1], None, stride, padding, 0, 1, dilation)
     cut = [slice(0, n) for n in got.shape]
     np.testing.assert_allclose(got.numpy(), expected[tuple(cut)].numpy(), atol=1e-12)
+
+
+@both
+def test_programs_take_views_of_convolved_volumes(lib: Any) -> None:
+    x = lib.ones(2, 4, 5, 5, 5)
+    for layer in (
+        lib.nn.Conv3d(4, 6, 3), lib.nn.Conv3d(4, 6, 1, bias=False), lib.nn.ConvTranspose3d(4, 6, 3),
+        lib.nn.ConvTranspose3d(4, 6, 3, padding=1, bias=False), lib.nn.Conv3d(4, 4, 3, groups=2),
+    ):  # fmt: skip
+        y = layer(x)
+        assert y.is_contiguous() and y.view(2, -1).shape[0] == 2
+        assert layer(x[0]).is_contiguous()
 
 
 def test_groups_bias_and_layers_of_convolutions() -> None:

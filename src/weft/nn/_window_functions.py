@@ -165,7 +165,7 @@ def conv3d(
     x = x.index_select(2, places.reshape(-1)).reshape(n, c, kd, depth, h, w)
     x = x.permute(0, 3, 1, 2, 4, 5).reshape(n * depth, c * kd, h, w)
     y = _conv2d(x, weight.flatten(1, 2), bias, strides[1:], room[1:], apart[1:], groups)
-    y = y.reshape(n, depth, *y.shape[1:]).transpose(1, 2)
+    y = y.reshape(n, depth, *y.shape[1:]).transpose(1, 2).contiguous()  # programs take views
     return y if input.dim() == 5 else y.squeeze(0)
 
 
@@ -297,6 +297,7 @@ def conv_transpose3d(
     y = whole.index_add(2, places.reshape(-1), y).narrow(2, room[0], size)
     if bias is not None:
         y = y + bias.reshape(-1, 1, 1, 1)
+    y = y.contiguous()
     return y if input.dim() == 5 else y.squeeze(0)
 
 
