@@ -59,7 +59,8 @@ EXAMPLES = (
     "library._overloads", "library._schema", "masked", "array_api", "array_api._dtypes", "array_api._info", "array_api._operators",
     "nn.utils.parametrizations", "nn.utils.parametrize", "nn.utils.prune", "_functions.factorizations",
     "jit.annotations", "jit.markers", "jit.graph_view", "jit.script", "jit.script_module",
-    "nn.modules.lazy", "nn.modules.module", "nn.parallel", "nn.parameter", "nn.utils.rnn", "optim.swa_utils", "serialization.safe_globals",
+    "nn.grad", "nn.modules.lazy", "nn.modules.module", "nn.parallel", "nn.parameter", "nn.utils.rnn", "optim.swa_utils", "serialization.safe_globals",
+    "serialization.storages",
     "autograd.profiler", "profiler", "profiler.profiler",
     "utils.benchmark.compare", "utils.benchmark.measurement", "utils.benchmark.timer", "testing._comparison", "testing._creation", "utils._pytree", "utils.dlpack", "utils.swapping",
 )  # fmt: skip

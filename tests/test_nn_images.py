@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import math
 from collections.abc import Callable
@@ -675,6 +676,25 @@ def test_programs_take_views_of_convolved_volumes(lib: Any) -> None:
         y = layer(x)
         assert y.is_contiguous() and y.view(2, -1).shape[0] == 2
         assert layer(x[0]).is_contiguous()
+
+
+@both
+@pytest.mark.parametrize("name, dims", [("conv1d", 1), ("conv2d", 2), ("conv3d", 3)])
+def test_gradients_of_convolutions_as_functions(lib: Any, name: str, dims: int) -> None:
+    module = importlib.import_module(f"{lib.__name__}.nn.grad")
+    for options in ((1, 0, 1, 1), (2, 1, 1, 2), (1, 2, 2, 1)):
+        x = lib.rand(2, 4, *[7] * dims, dtype=lib.float64, requires_grad=True)
+        w = lib.rand(6, 4 // options[-1], *[3] * dims, dtype=lib.float64, requires_grad=True)
+        y = getattr(lib.nn.functional, name)(x, w, None, *options)
+        start = lib.rand(y.shape, dtype=lib.float64)
+        of_x, of_w = lib.autograd.grad(y, (x, w), start)
+        w = w.detach()
+        assert lib.allclose(getattr(module, f"{name}_input")(x.shape, w, start, *options), of_x)
+        given = dict(zip(("stride", "padding", "dilation", "groups"), options))
+        found = getattr(module, f"{name}_weight")(x.detach(), w.shape, start, **given)
+        assert lib.allclose(found, of_w) and not found.requires_grad
+    with pytest.raises(RuntimeError):
+        getattr(module, f"{name}_input")(x.shape, w, start[..., 1:])
 
 
 def test_groups_bias_and_layers_of_convolutions() -> None:

@@ -416,3 +416,21 @@ def test_whole_jacobians_by_differences(lib: Any) -> None:
         module.get_numerical_jacobian(lambda given: given[0], (x,), grad_out=2.0)
     with pytest.raises(ValueError, match="complex"):
         module._get_numerical_jacobian(lambda z: z, (z,))
+
+
+@both
+def test_flags_of_devices_that_are_not_there(lib: Any) -> None:
+    for name in ("ipu", "maia", "mkldnn", "mps", "mtia", "vulkan", "xla", "xpu"):
+        assert getattr(lib.ones(1), f"is_{name}") is False
+
+
+@both
+def test_storages_are_restored_where_a_file_says(lib: Any, tmp_path: Path) -> None:
+    restore = lib.serialization.default_restore_location
+    storage = lib.ones(2).untyped_storage()
+    assert restore(storage, "cpu") is storage
+    with pytest.raises((RuntimeError, ValueError, OSError)):
+        restore(storage, "cuda:0")
+    lib.save({"a": lib.ones(2)}, tmp_path / "a.pt")
+    loaded = lib.load(tmp_path / "a.pt", map_location=lambda s, place: restore(s, "cpu"))
+    assert loaded["a"].tolist() == [1, 1]

@@ -309,8 +309,9 @@ copyreg.pickle(_C._OpFunction, pickled_functions.reduced)
 
 setattr(Tensor, "name", property(lambda self: None, doc="None: tensors have no names."))  # noqa: B010
 setattr(Tensor, "is_nested", property(lambda self: False, doc="False: tensors are dense."))  # noqa: B010
-for _name in ("is_mps", "is_xpu"):
-    setattr(Tensor, _name, property(lambda self: False, doc="False: weft has no such device."))
+for _name in ("ipu", "maia", "mkldnn", "mps", "mtia", "vulkan", "xla", "xpu"):
+    _absent = property(lambda self: False, doc="False: weft has no such device.")
+    setattr(Tensor, f"is_{_name}", _absent)
 setattr(Tensor, "is_sparse_csr", property(lambda self: False, doc="False but of that layout."))  # noqa: B010
 
 

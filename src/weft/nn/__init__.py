@@ -3,6 +3,7 @@
 from weft._runtime.exports import list_exports as _list_exports
 from weft.nn import attention as attention
 from weft.nn import functional as functional
+from weft.nn import grad as grad
 from weft.nn import init as init
 from weft.nn import modules as modules
 from weft.nn import parallel as parallel
@@ -14,4 +15,4 @@ from weft.nn.parameter import Parameter as Parameter
 from weft.nn.parameter import UninitializedBuffer as UninitializedBuffer
 from weft.nn.parameter import UninitializedParameter as UninitializedParameter
 
-_list_exports(vars(), "attention functional init modules parallel utils")
+_list_exports(vars(), "attention functional grad init modules parallel utils")

@@ -14,6 +14,7 @@ from weft.serialization.safe_globals import clear_safe_globals as clear_safe_glo
 from weft.serialization.safe_globals import get_safe_globals as get_safe_globals
 from weft.serialization.safe_globals import safe_globals as safe_globals
 from weft.serialization.storages import MapLocation as _MapLocation
+from weft.serialization.storages import default_restore_location as default_restore_location
 
 MAP_LOCATION = _MapLocation
 

@@ -58,13 +58,22 @@ class Storages:
                 return moved
             if moved is not None:
                 raise LoadError("load: expected a uint8 tensor or None from map_location")
-        location = located(to, location)
-        if location != "cpu" and not location.startswith("cpu:"):
-            raise LoadError(
-                f"load: expected storages on the CPU or meta, got one on '{shown(location)}'; "
-                "load it with map_location='cpu'"
-            )
-        return data
+        return default_restore_location(data, located(to, location))
+
+
+def default_restore_location(storage: Any, location: str) -> Any:
+    """The storage at the place that a file names. LoadError for one other than the CPU.
+
+    >>> storage = weft.ones(2).untyped_storage()
+    >>> weft.serialization.default_restore_location(storage, "cpu") is storage
+    True
+    """
+    if location != "cpu" and not location.startswith("cpu:"):
+        raise LoadError(
+            f"load: expected storages on the CPU or meta, got one on '{shown(location)}'; "
+            "load it with map_location='cpu'"
+        )
+    return storage
 
 
 def located(to: MapLocation, location: str) -> str:
