@@ -313,6 +313,22 @@ def test_places_and_slopes_are_not_those_of_integers(dtype: Any) -> None:
         F.affine_grid(weft.ones(1, 2, 3, dtype=dtype), [1, 1, 2, 2], align_corners=False)
 
 
+def test_means_of_whole_numbers_are_rounded_towards_zero() -> None:
+    x = weft.tensor([[[-7, 1, 4], [0, 0, 3], [5, -2, 9]]])
+    assert F.avg_pool2d(x, 2, 1).tolist() == [[[-1, 2], [0, 2]]]
+    assert F.avg_pool2d(x, 2, 2, 1).tolist() == [[[-1, 1], [1, 2]]]
+    assert F.avg_pool2d(x, 2, 2, 1, count_include_pad=False).tolist() == [[[-7, 2], [2, 2]]]
+    assert F.avg_pool2d(x, 2, 1, divisor_override=-3).tolist() == [[[2, -2], [-1, -3]]]
+    assert F.avg_pool1d(x[0], 2).tolist() == [[-3], [0], [1]]
+    wide = weft.arange(-600, 600).reshape(1, 2, 20, 30)
+    by_channels = wide.contiguous(memory_format=weft.channels_last)
+    expected = (F.avg_pool2d(wide.double(), 3, 1) * 9).round().long().div(9, rounding_mode="trunc")
+    assert weft.equal(F.avg_pool2d(wide, 3, 1), expected)
+    assert weft.equal(F.avg_pool2d(by_channels, 3, 1), expected)
+    with pytest.raises(NotImplementedError, match="avg_pool3d: expected a floating dtype"):
+        F.avg_pool3d(weft.ones(1, 2, 2, 2, dtype=weft.int64), 2)
+
+
 SPECIAL = [0.0, -0.0, 1.5, float("inf"), float("-inf"), float("nan")]
 
 

@@ -325,8 +325,12 @@ Tensor avg_pool2d(const Tensor& self, IntList kernel_size, IntList stride, IntLi
       pool::make_pooling(op, self.sizes(), kernel_size, stride, padding, kNoDilation, ceil_mode);
   const Tensor x = as_dtype(self, compute_type(self.dtype()));
   const Tensor out = like(x, p.out_sizes, x.dtype(), op);
-  dispatch_float(op, x.dtype(),
-                 [&]<class T>(std::type_identity<T>) { average<T>(p, mode, x, out); });
+  const auto run = [&]<class T>(std::type_identity<T>) { average<T>(p, mode, x, out); };
+  if (x.dtype() == DType::I64) {  // rounded towards zero, as PyTorch's
+    run(std::type_identity<int64_t>{});
+  } else {
+    dispatch_float(op, x.dtype(), run);
+  }
   return as_dtype(out, self.dtype());
 }
 

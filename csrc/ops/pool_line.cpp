@@ -130,5 +130,6 @@ template void max_line(const Window&, const int64_t*, int64_t*, int64_t*);
 template void max_line(const Window&, const uint64_t*, uint64_t*, int64_t*);
 template void mean_line(const Window&, const float*, float, const float*, float*);
 template void mean_line(const Window&, const double*, double, const double*, double*);
+template void mean_line(const Window&, const int64_t*, int64_t, const int64_t*, int64_t*);
 
 }  // namespace weft::native::pool

@@ -209,6 +209,7 @@ def avg_pool3d(
     """The mean of each window of [n, c, d, h, w], or its sum over divisor_override.
 
     Arguments and errors are those of avg_pool2d, for three dimensions; [c, d, h, w] gives four.
+    Floating dtypes only.
 
     >>> weft.nn.functional.avg_pool3d(weft.arange(8.0).reshape(1, 2, 2, 2), (1, 2, 2))
     tensor([[[[1.5000]],
@@ -216,6 +217,9 @@ def avg_pool3d(
              [[5.5000]]]])
     """
     _check_entries("avg_pool3d", input, 3)
+    if not input.is_floating_point():  # the mean of means that are rounded is another one
+        kind = str(input.dtype).rpartition(".")[2]
+        raise NotImplementedError(f"avg_pool3d: expected a floating dtype, got {kind}")
     if divisor_override is not None and divisor_override == 0:
         raise RuntimeError("avg_pool3d: expected divisor_override other than 0, got 0")
     kernel = _times("avg_pool3d", "kernel_size", kernel_size, 3)
