@@ -697,6 +697,18 @@ def test_gradients_of_convolutions_as_functions(lib: Any, name: str, dims: int) 
         getattr(module, f"{name}_input")(x.shape, w, start[..., 1:])
 
 
+@both
+def test_maxima_and_their_places_by_name(lib: Any) -> None:
+    functional, x = lib.nn.functional, lib.arange(64.0).reshape(1, 4, 4, 4)
+    for name, values, size in (
+        ("max_pool1d", x[0], 2), ("max_pool2d", x, (2, 1)), ("max_pool3d", x, 2),
+        ("adaptive_max_pool1d", x[0], 3), ("adaptive_max_pool2d", x, (1, 3)), ("adaptive_max_pool3d", x, 2),
+    ):  # fmt: skip
+        found = getattr(functional, f"{name}_with_indices")(values, size)
+        wanted = getattr(functional, name)(values, size, return_indices=True)
+        assert all(lib.equal(one, other) for one, other in zip(found, wanted))
+
+
 def test_groups_bias_and_layers_of_convolutions() -> None:
     x, w, b = (
         weft.from_numpy(a) for a in (_array(1, 4, 3, 3, 3), _array(4, 2, 2, 2, 2), _array(4))

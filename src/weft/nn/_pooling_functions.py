@@ -449,5 +449,38 @@ def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = 
     return both if return_indices else both[0]
 
 
+def adaptive_max_pool1d_with_indices(
+    input: Tensor, output_size: Any, return_indices: bool = False
+) -> tuple[Tensor, Tensor]:
+    """adaptive_max_pool1d, and where the maxima lie.
+
+    >>> weft.nn.functional.adaptive_max_pool1d_with_indices(weft.tensor([[1, 3, 2, 0]]), 2)
+    (tensor([[3, 2]]), tensor([[1, 2]]))
+    """
+    return adaptive_max_pool1d(input, output_size, True)
+
+
+def adaptive_max_pool2d_with_indices(
+    input: Tensor, output_size: Any, return_indices: bool = False
+) -> tuple[Tensor, Tensor]:
+    """adaptive_max_pool2d, and where the maxima lie.
+
+    >>> weft.nn.functional.adaptive_max_pool2d_with_indices(weft.arange(4).reshape(1, 2, 2), 1)
+    (tensor([[[3]]]), tensor([[[3]]]))
+    """
+    return adaptive_max_pool2d(input, output_size, True)
+
+
+def adaptive_max_pool3d_with_indices(
+    input: Tensor, output_size: Any, return_indices: bool = False
+) -> tuple[Tensor, Tensor]:
+    """adaptive_max_pool3d, and where the maxima lie.
+
+    >>> weft.nn.functional.adaptive_max_pool3d_with_indices(weft.ones(1, 1, 1, 2), 1)
+    (tensor([[[[1.]]]]), tensor([[[[0]]]]))
+    """
+    return adaptive_max_pool3d(input, output_size, True)
+
+
 _declare(globals(), ("adaptive_avg_pool1d", "avg_pool1d", "avg_pool3d"))
 _list_own(vars())

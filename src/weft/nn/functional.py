@@ -298,6 +298,24 @@ def max_pool2d(
     return _max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
+def max_pool2d_with_indices(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """max_pool2d, and where the maxima lie.
+
+    >>> weft.nn.functional.max_pool2d_with_indices(weft.arange(4).reshape(1, 2, 2), 2)
+    (tensor([[[3]]]), tensor([[[3]]]))
+    """
+    step = () if stride is None else stride
+    return _max_pool2d_with_indices(input, kernel_size, step, padding, dilation, ceil_mode)
+
+
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     """Averages input [n, c, h, w] over windows so that the result is [n, c, *output_size].
 
