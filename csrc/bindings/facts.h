@@ -8,6 +8,8 @@
 
 namespace weft::py {
 
+inline constexpr Hooks kBoth = Hooks::Both, kOverride = Hooks::Override;
+
 inline PyObject* to_object(bool value) { return PyBool_FromLong(value); }
 inline PyObject* to_object(int64_t value) { return PyLong_FromLongLong(value); }
 inline PyObject* to_object(uint32_t value) { return PyLong_FromUnsignedLong(value); }

@@ -8,8 +8,6 @@
 namespace weft::py {
 namespace {
 
-constexpr Hooks kBoth = Hooks::Both, kOverride = Hooks::Override;
-
 int64_t item_bytes(const Tensor& t) { return static_cast<int64_t>(t.item_size()); }
 bool none(const Tensor&) { return false; }
 template <DeviceType type>

@@ -10,8 +10,6 @@
 namespace weft::py {
 namespace {
 
-constexpr Hooks kBoth = Hooks::Both, kOverride = Hooks::Override;
-
 int64_t rank(const Tensor& t) { return t.dim(); }
 int64_t count(const Tensor& t) { return t.numel(); }
 
