@@ -592,6 +592,7 @@ IN_BATCHES_ONLY = (
     "BatchNorm",
     "FractionalMaxPool",
     "Lazy",
+    "NLLLoss",
     "UpsamplingBilinear",
     "UpsamplingNearest",
 )

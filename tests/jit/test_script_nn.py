@@ -94,6 +94,7 @@ MODULES = {
     "CrossEntropyLoss": (lambda: nn.CrossEntropyLoss(), lambda: (f(4, 5), ints(4))),
     "LinearCrossEntropyLoss": (lambda: nn.LinearCrossEntropyLoss(6, 5), lambda: (f(4, 6), ints(4))),
     "NLLLoss": (lambda: nn.NLLLoss(), lambda: (f(4, 5), ints(4))),
+    "NLLLoss2d": (lambda: nn.NLLLoss2d(), lambda: (f(4, 5, 2, 3), weft.ones(4, 2, 3, dtype=weft.int64))),
     "BCEWithLogitsLoss": (lambda: nn.BCEWithLogitsLoss(), lambda: (f(4), weft.rand(4))),
 }  # fmt: skip
 S, P, Q = (2, 4, 6), (1, 4, 6, 6), (1, 2, 4, 6, 6)  # of [n, c, l], of images, of volumes

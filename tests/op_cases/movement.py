@@ -49,6 +49,16 @@ def _copy(function: Any) -> None:
 case("copy_", check=_copy, grad=False)
 
 
+def _copy_number(function: Any) -> None:
+    target = weft.zeros(2, 3, dtype=weft.int32)[:, 1]
+    assert function(target, 2) is target
+    assert target.tolist() == [2, 2]
+
+
+case("copy_.int", check=_copy_number, grad=False)
+case("copy_.float", check=_copy_number, grad=False)
+
+
 def _fill(function: Any) -> None:
     target = weft.zeros(2, 3)[:, 1]
     assert function(target, 2.5) is target

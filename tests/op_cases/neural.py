@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .spec import A, Fails, I, K, S, case, distinct, unit
+from .spec import A, Fails, I, K, S, case, distinct, probability, unit
 
 
 def _two(v: Any) -> tuple[int, int]:
@@ -135,6 +135,13 @@ def _bce(x: np.ndarray, y: np.ndarray, weight: Any = None, pos_weight: Any = Non
 
 
 case("binary_cross_entropy_with_logits", [S(A((3, 4)), A((3, 4))), S(A((3, 4)), A((3, 4)), None, None, 2)], _bce, tolerance=8)
+
+
+def _chances(p: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return -y * np.log(p) - (1 - y) * np.log1p(-p)
+
+
+case("_cross_entropy_of_chances", [S(A((3, 4)), A((3, 4))), S(A((2, 3)), A((3,)))], _chances, domain=probability, tolerance=8)
 
 
 def _conv1d(x: np.ndarray, w: np.ndarray, b: Any = None, stride: Any = (1,), padding: Any = (0,)) -> np.ndarray:

@@ -200,7 +200,7 @@ def _bce_with_logits(self: Any, target: Any, weight: Any, pos_weight: Any, reduc
     return ops._reduced(loss if weight is None else loss * weight, reduction)
 
 
-backward_op(
+op(
     "_cross_entropy_of_chances(Tensor self, Tensor target) -> Tensor",
     doc="The cross entropy of probabilities self to target; logarithms are cut at -100.",
     pointwise=lambda self, target: (
@@ -208,6 +208,7 @@ backward_op(
     ),
     dtypes=FLOATS,
     promotion="floating",
+    variants="",
     grad={
         "self": "grad * ((self - target) / ((1 - self) * self).clamp_min(1e-12))",
         "target": "grad * (self.neg().log1p().clamp_min(-100) - self.log().clamp_min(-100))",

@@ -72,7 +72,7 @@ class _Indexed(Module):
             delattr(self, name)
         return self.extend(children)
 
-    def pop(self, key: int | slice = -1) -> Any:
+    def pop(self, key: int | slice) -> Any:
         """Removes and returns the module at the place `key`."""
         module = self[key]  # type: ignore[index]
         del self[key]
