@@ -229,6 +229,12 @@ mapping("logaddexp")(
 )
 
 
+@mapping("_cross_entropy_of_chances")
+def _chances(g: Any, x: Symbol, target: Symbol) -> Any:
+    no, yes = (g.call("clamp_min", g.call("log", each), -100) for each in (1 - x, x))
+    return (target - 1) * no - target * yes
+
+
 @mapping("_clamp", "hardtanh")
 def _clamp(g: Any, x: Symbol, low: Any = -1, high: Any = 1) -> Any:
     x, low, high = common(g, x, low, high)
