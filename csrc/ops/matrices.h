@@ -29,7 +29,9 @@ inline Tensor from_columns(const Tensor& columns) {
 
 template <class Fn>
 void dispatch_matrix(DType dtype, Fn&& fn) {
-  dispatch_among<float, double, std::complex<float>, std::complex<double>>(dtype, fn);
+  const bool known =
+      dispatch_among<float, double, std::complex<float>, std::complex<double>>(dtype, fn);
+  WEFT_CHECK(known, "linalg: expected a floating or complex dtype, got ", dtype);
 }
 using lapack::Real;
 

@@ -92,7 +92,8 @@ DType max_type(const char* op, DType dtype) {
 
 template <class Fn>
 void dispatch_max(DType dtype, Fn&& fn) {
-  dispatch_among<float, double, int32_t, int64_t, uint64_t>(dtype, fn);
+  const bool known = dispatch_among<float, double, int32_t, int64_t, uint64_t>(dtype, fn);
+  WEFT_CHECK(known, "max_pool2d: expected a dtype of max_type, got ", dtype);
 }
 
 // That of an operand which is read where it lies, and of its result.

@@ -47,7 +47,7 @@ inline Tensor zeros_of(IntList sizes, DType dtype, Device device, const char* op
 // Calls fn(std::type_identity<T>{}) with the one of these types that is the dtype's. Whether one
 // is.
 template <class... Types, class Fn>
-bool dispatch_among(DType dtype, Fn&& fn) {
+[[nodiscard]] bool dispatch_among(DType dtype, Fn&& fn) {
   return ((dtype == dtype_of<Types>::value && (fn(std::type_identity<Types>{}), true)) || ...);
 }
 
