@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft._runtime.public import weft
+from weft.jit.passes.guards import numbered
 from weft.onnx._symbols import Symbol
 from weft.onnx._table import mapping
 
@@ -144,6 +145,10 @@ def _dtype_of(g: Any, x: Symbol) -> Any:
     return x.dtype
 
 
+mapping("prim::numbered_dtype")(lambda g, number: numbered(number))
+mapping("promote_types")(lambda g, *types: weft.promote_types(*types))
+mapping("can_cast")(lambda g, *types: weft.can_cast(*types))
+mapping("broadcast_shapes")(lambda g, *sizes: list(weft.broadcast_shapes(*sizes)))
 mapping("prim::device")(lambda g, x: x.device)
 mapping("prim::layout")(lambda g, x: weft.strided)
 mapping("is_floating_point")(lambda g, x: x.is_floating_point())
@@ -154,6 +159,7 @@ mapping("is_contiguous", "prim::is_cpu", "is_leaf")(lambda g, *args: True)
 @mapping(
     "prim::requires_grad", "prim::is_cuda", "prim::is_quantized", "prim::is_sparse",
     "prim::is_nested", "prim::is_meta", "prim::is_mps", "prim::is_xpu", "is_conj", "is_neg",
+    "is_grad_enabled", "is_autocast_enabled", "is_autocast_cpu_enabled", "prim::autocast_now",
 )  # fmt: skip
 def _false(g: Any, *args: Any) -> bool:
     return False
