@@ -30,11 +30,11 @@ add_test(NAME weft_tests_threads_core COMMAND weft_tests thread fork pool region
   semaphore cache watch allocator mutex)
 add_test(NAME weft_tests_threads_above COMMAND weft_tests generator autograd future interpreter capi fused
   random)
-# Products and convolutions take other ways on machines with narrower registers.
+# Products and convolutions take other ways on machines with narrower registers, or without AMX.
 if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
   return()
 endif()
-foreach(isa v2 v3)
+foreach(isa v2 v3 v4)
   foreach(tests blas matmul conv)
     add_test(NAME weft_tests_${isa}_${tests} COMMAND weft_tests ${tests})
     set_tests_properties(weft_tests_${isa}_${tests} PROPERTIES ENVIRONMENT WEFT_ISA=${isa})

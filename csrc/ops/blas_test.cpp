@@ -202,7 +202,8 @@ TEST(blas_dot) {
 // bfloat16 is the upper half of a float; sums of small whole numbers are exact.
 TEST(bfloat16_products_in_pairs) {
   if (!blas::multiplies(blas::Elements::BFloat16Pairs)) return;
-  for (const auto& [m, n, k] : {std::array<int64_t, 3>{1, 8, 1}, {13, 33, 65}, {25, 70, 800}}) {
+  for (const auto& [m, n, k] :
+       {std::array<int64_t, 3>{1, 8, 1}, {13, 33, 65}, {25, 70, 800}, {49, 48, 96}}) {
     for (const Form a_form : {Form::Rows, Form::Columns, Form::Gaps}) {
       for (const Form b_form : {Form::Rows, Form::Columns, Form::Gaps}) {
         Sample<uint16_t> a(m, k, a_form, 1), b(k, n, b_form, 2);
@@ -236,7 +237,8 @@ TEST(bfloat16_products_in_pairs) {
 // Sums of whole numbers wrap around, also those of the columns alone.
 TEST(int8_products_in_quads) {
   if (!blas::multiplies(blas::Elements::Int8Quads)) return;
-  for (const auto& [m, n, k] : {std::array<int64_t, 3>{1, 8, 1}, {13, 33, 65}, {2, 3, 140000}}) {
+  for (const auto& [m, n, k] :
+       {std::array<int64_t, 3>{1, 8, 1}, {13, 33, 65}, {2, 3, 140000}, {49, 48, 192}}) {
     for (const Form form : {Form::Rows, Form::Columns, Form::Gaps}) {
       Sample<uint8_t> a(m, k, form, 1), b(k, n, form, 2);
       for (uint8_t& x : a.memory) x = static_cast<uint8_t>(120 + x);

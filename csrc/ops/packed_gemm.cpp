@@ -6,25 +6,12 @@
 #include <utility>
 
 #include "core/thread_pool.h"
+#include "ops/amx.h"
+#include "ops/packed_tile.h"
 #include "ops/vector.h"
 
 namespace weft::blas {
 namespace {
-
-struct Task {
-  int64_t k;
-  const float* a;
-  int64_t a_row;
-  const float* b;
-  int64_t strip;
-  // A part of the strips to multiply next, which is fetched meanwhile: bytes for each row of b.
-  const char* ahead;
-  int64_t ahead_step;
-  bool add;
-  float* c;
-  int64_t c_row;
-  Sink sink;
-};
 
 // What a tile does with an element of a row of a, and with as many columns of b as a register has.
 struct Floats {
@@ -62,7 +49,7 @@ WEFT_INLINE void tile(const Task& t) {
   using Vector = weft::Vector<typename Of::Number, Bytes>;
   constexpr int64_t kBytes = sizeof(float);
   constexpr int kWidth = Bytes / sizeof(float), kVectors = Strips * kStrip / kWidth;
-  Vector sums[Rows][kVectors], more;
+  Vector sums[Rows][kVectors];
   const int64_t c_row = t.c_row;
 #pragma GCC unroll 12
   for (int r = 0; r < Rows; ++r) {
@@ -88,37 +75,13 @@ WEFT_INLINE void tile(const Task& t) {
       for (int v = 0; v < kVectors; ++v) Of::add(sums[r][v], a + r * a_row, line[v]);
     }
   }
-  // Asked once: most tiles have nothing to add.
-  const Sink sink = t.sink;
-  const bool plain = !t.add && !sink.bias && !sink.residual && !sink.relu;
-  float* const c = t.c;
+  const Ending ending(t);
 #pragma GCC unroll 12
   for (int r = 0; r < Rows; ++r) {
 #pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) {
-      Vector sum = sums[r][v];
-      const int64_t at = r * c_row + v * kWidth;
-      auto plus = [&](const float* from) {
-        std::memcpy(&more, from, sizeof(more));
-        sum += more;
-      };
-      if (!plain) {
-        if (t.add) plus(c + at);
-        if (sink.bias) plus(sink.bias + v * kWidth);
-        if (sink.residual) plus(sink.residual + at);
-        if (sink.relu) hold(sum, sink.high);
-      }
-      std::memcpy(c + at, &sum, sizeof(sum));
-    }
+    for (int v = 0; v < kVectors; ++v) ending.write(sums[r][v], r * c_row, v * kWidth);
   }
 }
-
-// Tiles of 1 to `rows` rows, of so many strips and of one.
-struct Tiles {
-  using Fn = void(const Task&);
-  int64_t rows, strips;
-  Fn *const *of, *const *of_one;
-};
 
 // The functions of one level; `target` is its attribute, `width` the bytes of a register.
 #define DEFINE_TILES(name, Of, target, width)                                                    \
@@ -146,9 +109,13 @@ Tiles tiles() { WEFT_PICK(tiles); }
 #if defined(__x86_64__)
 DEFINE_TILES(pairs, BFloat16Pairs, WEFT_TARGET_V4, 64)
 DEFINE_TILES(quads, Int8Quads, WEFT_TARGET_V4, 64)
+
+Tiles word_tiles(Elements of) {
+  if (has_amx()) return amx_tiles(of);
+  return of == Elements::BFloat16Pairs ? tiles_pairs() : tiles_quads();
+}
 #else
-Tiles tiles_pairs() { return tiles(); }
-Tiles tiles_quads() { return tiles(); }
+Tiles word_tiles(Elements) { return tiles(); }
 #endif
 #undef DEFINE_TILES
 
@@ -167,7 +134,7 @@ void copy_columns(const float* from, int64_t from_row, int64_t rows, int64_t n, 
 void edge_tile(const Task& t, Tiles::Fn* fn, int64_t rows, int64_t n) {
   constexpr int64_t kColumns = 2 * kStrip;
   struct Whole {
-    alignas(64) float at[12 * kColumns];
+    alignas(64) float at[kAmxRows * kColumns];
   } result, residual, bias;
   auto take = [&](const float* from, int64_t count, Whole& to) -> const float* {
     if (from == nullptr) return nullptr;
@@ -232,7 +199,8 @@ Split::Piece Split::operator[](int64_t index) const {
 
 void gemm_strips(int64_t m, int64_t n, int64_t k, const float* a, int64_t a_row, const float* b,
                  int64_t strip, bool add, float* c, int64_t c_row, const Sink& sink, Elements of) {
-  static const Tiles kTiles[] = {blas::tiles(), tiles_pairs(), tiles_quads()};
+  static const Tiles kTiles[] = {blas::tiles(), word_tiles(Elements::BFloat16Pairs),
+                                 word_tiles(Elements::Int8Quads)};
   const Tiles& tiles = kTiles[static_cast<size_t>(of)];
   for (int64_t j = 0, width; j < n; j += width) {
     const bool one = n - j <= kStrip;
@@ -246,13 +214,14 @@ void gemm_strips(int64_t m, int64_t n, int64_t k, const float* a, int64_t a_row,
     int64_t left = count;
     for (int64_t i = 0; i < m; --left, ahead += k * ahead_step) {
       const int64_t rows = (m - i + left - 1) / left, at = i * c_row + j;
-      const Task t{k,          a + i * a_row, a_row,  strips, strip,         ahead,
-                   ahead_step, add,           c + at, c_row,  sink.at(at, j)};
+      const Task t{rows,  k,          a + i * a_row, a_row,  strips, strip,
+                   ahead, ahead_step, add,           c + at, c_row,  sink.at(at, j)};
       Tiles::Fn* const fn = (one ? tiles.of_one : tiles.of)[rows - 1];
       n - j < width ? edge_tile(t, fn, rows, n - j) : fn(t);
       i += rows;
     }
   }
+  if (of != Elements::Floats && has_amx()) release_amx();
 }
 
 }  // namespace weft::blas

@@ -33,10 +33,11 @@ struct Rows {
 // Memory of a thread: what it packs.
 class Room {
  public:
-  // Rows so far apart that they would share few places of the nearest cache are copied.
+  // Rows so far apart that those of a tile would share few places of the nearest cache are copied.
   explicit Room(const PackedProduct& t)
       : t_(t),
-        copies_(t.factors || t.a.column != 1 || t.a.row % 1024 == 0),
+        copies_(t.factors || t.a.column != 1 ||
+                t.a.row % (t.of == Elements::Floats ? 1024 : 512) == 0),
         strips_(t.strips ? 0 : kBlockDepth * kPair),
         rows_(copies_ ? kRows * kLine : 0) {}
   Rows rows(int64_t first, int64_t count, int64_t begin, int64_t depth) {

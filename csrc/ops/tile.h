@@ -24,7 +24,7 @@
 namespace weft::tile {
 
 // Instruction-set levels that kernels exist for, best last. The level in use is chosen at load
-// (WEFT_ISA=v2|v3|v4 lowers it).
+// (WEFT_ISA=v2|v3|v4 lowers it; v4 leaves AMX out).
 enum class Isa : uint8_t { V2, V3, V4 };
 inline constexpr int kIsaCount = 3;
 Isa active_isa();
