@@ -24,6 +24,7 @@ endfunction()
 file(GLOB WEFT_TABLE_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/weft/_ops/*.py"
   "${PROJECT_SOURCE_DIR}/src/weft/_ops/builtins/*.py"
   "${PROJECT_SOURCE_DIR}/src/weft/jit/codegen/instructions.py")
+file(GLOB WEFT_TABLE_DOCS CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/weft/_ops/docs/*.txt")
 if("generated" IN_LIST WEFT_LAYERS AND EXISTS "${PROJECT_SOURCE_DIR}/tools/gen.py")
   file(GLOB WEFT_GEN_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tools/gen.py"
     "${PROJECT_SOURCE_DIR}/tools/gen/*.py")
@@ -36,7 +37,7 @@ if("generated" IN_LIST WEFT_LAYERS AND EXISTS "${PROJECT_SOURCE_DIR}/tools/gen.p
   add_custom_command(
     OUTPUT ${outputs}
     COMMAND "${Python_EXECUTABLE}" tools/gen.py --out "${WEFT_GENERATED}"
-    DEPENDS ${WEFT_GEN_SOURCES} ${WEFT_TABLE_SOURCES}
+    DEPENDS ${WEFT_GEN_SOURCES} ${WEFT_TABLE_SOURCES} ${WEFT_TABLE_DOCS}
     WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
     COMMENT "Operator table: generated sources" VERBATIM)
   list(FILTER outputs INCLUDE REGEX "\\.(h|cpp)$")

@@ -15,8 +15,10 @@ from typing import Any
 import pytest
 
 import weft
+from weft import _C
 
 ROOT = Path(__file__).resolve().parent.parent
+OPERATOR_DOCS = ROOT / "src" / "weft" / "_ops" / "docs"
 
 
 def test_readme_example_prints_what_it_says() -> None:
@@ -73,6 +75,53 @@ def test_examples_of_docstrings(name: str) -> None:
     assert results.attempted >= 1 and results.failed == 0
 
 
+# ---- operators of the table ----
+
+
+def _examples(text: str, name: str, globs: dict[str, Any] | None = None) -> doctest.DocTest:
+    return doctest.DocTestParser().get_doctest(text, {"weft": weft, **(globs or {})}, name, None, 0)
+
+
+def _operators() -> dict[str, str]:
+    """The docstrings of the operators that programs can name, by where they find them."""
+    kinds = (_C._OpFunction, _C._OpMethod)
+    places = {"weft": _C._functions, "nn": vars(_C._nn), "Tensor": vars(weft.Tensor)}
+    places |= {name: vars(getattr(weft, name)) for name in ("linalg", "special", "functional")}
+    found = {
+        f"{place}.{name}": value.__doc__
+        for place, names in places.items()
+        for name, value in list(names.items())
+        if isinstance(value, kinds)
+    }
+    return {name: text for name, text in found.items() if not name.split(".")[1].startswith("_")}
+
+
+def test_operators_have_sections_and_an_example() -> None:
+    operators = _operators()
+    assert len(operators) > 800
+    for name, text in operators.items():
+        missing = [part for part in ("Raises: ", ">>> ") if part not in text]
+        if name.split(".")[1] not in NO_TENSORS:
+            missing += [part for part in ("Shape: ", "Dtype: ") if part not in text]
+        assert not missing, f"{name}: expected {missing}, got {text}"
+
+
+#: operators that return numbers and truth values
+NO_TENSORS = ("allclose", "equal")
+
+
+@pytest.mark.parametrize("family", sorted(path.stem for path in OPERATOR_DOCS.glob("*.txt")))
+def test_examples_of_operators(family: str) -> None:
+    runner = doctest.DocTestRunner()
+    blocks = (OPERATOR_DOCS / f"{family}.txt").read_text(encoding="utf-8").strip().split("\n\n")
+    for name in (block.split()[0] for block in blocks if ">>> " in block):
+        text = getattr(_C._aten, name).__doc__
+        test = _examples(text[text.index(">>> ") :], name)
+        assert test.examples and runner.run(test).failed == 0, name
+
+
+# ---- packages ----
+
 #: packages in which every public function and class has an example
 COMPLETE = (
     "_functions.calculus", "_functions.elements",
@@ -111,7 +160,7 @@ def test_public_names_have_examples(package: str) -> None:
     for name, value in names.items():
         text = inspect.getdoc(value) or ""
         globs = {**vars(sys.modules[value.__module__]), "weft": weft}
-        test = doctest.DocTestParser().get_doctest(text, globs, f"{package}.{name}", None, 0)
+        test = _examples(text, f"{package}.{name}", globs)
         assert test.examples, f"{package}.{name}: expected an example, got {text!r}"
         assert runner.run(test).failed == 0
 

@@ -331,14 +331,21 @@ PyObject* op_qualname(PyObject* self, void*) {
 }
 PyObject* op_module(PyObject*, void*) { return PyUnicode_FromString("weft"); }
 
+// The signatures with the same text, that text, the next ones; the example of all.
 PyObject* op_doc(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
+    const std::vector<Signature>& all = group_of(self).signatures;
     std::string text;
-    for (const Signature& signature : group_of(self).signatures) text += signature.text() + "\n";
-    for (const Signature& signature : group_of(self).signatures) {
-      const char* doc = signature.record->doc;
-      if (doc && text.find(doc) == std::string::npos) text += std::string("\n") + doc;
+    std::vector<std::string_view> told;
+    for (const Signature& signature : all) {
+      const std::string_view doc = signature.record->doc;
+      if (std::ranges::find(told, doc) != told.end()) continue;
+      told.push_back(doc);
+      for (const Signature& other : all)
+        if (other.record->doc == doc) text += other.text() + "\n";
+      text.append("\n").append(doc).append("\n\n");
     }
+    text += all.front().record->example;
     return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
   });
 }

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from gen.cpp import quote
-from weft._ops.forms import Form
+from gen.docs import Docs
+from weft._ops.forms import PLAIN, Form
 from weft._ops.schema import Arg, is_optional, plain
 
 _PRELUDE = """\
@@ -77,14 +78,16 @@ def file(families: Mapping[str, Sequence[Form]]) -> str:
 def records(forms: Sequence[Form]) -> str:
     """op_records.cpp: the table as the runtime sees it, documentation included."""
     lines = ['#include "runtime/value.h"', "", "namespace weft {", "namespace boxed {", ""]
+    docs = Docs([form.row for form in forms if form.kind == PLAIN])
     lines += [f"void {form.id}(const Value*, Value*);" for form in forms]
     lines += ["", "}  // namespace boxed", "", "namespace {", "constexpr OpRecord kRecords[] = {"]
     for form in forms:
         schema = form.schema
         lines.append(
             f"    {{{quote(schema.name)}, {quote(schema.overload)},\n     {quote(str(schema))},\n"
-            f"     {quote(form.row.doc)},\n     boxed::{form.id}, {len(schema.args)}, "
-            f"{len(schema.returns)}, {form.variant_bits}}},"
+            f"     {quote(docs.row(form.row))},\n     {quote(docs.example(schema.name))},\n"
+            f"     boxed::{form.id}, {len(schema.args)}, {len(schema.returns)}, "
+            f"{form.variant_bits}}},"
         )
     lines += ["};", "}  // namespace", ""]
     lines += [

@@ -127,7 +127,7 @@ def records(rows: Sequence[Builtin]) -> str:
         signature = f"{result(row)} (*)({parameters(row, False)})"
         lines.append(
             f"    {{{quote(row.name)}, {quote(row.overload)},\n     {quote(schema_text(row))},\n"
-            f"     {quote(row.doc)},\n     Boxed<static_cast<{signature}>({body})>::call, "
+            f'     {quote(row.doc)}, "",\n     Boxed<static_cast<{signature}>({body})>::call, '
             f"{len(row.args) + row.schema.varargs}, {len(row.returns)}, 0}},"
         )
     lines += ["};", "}  // namespace", "}  // namespace builtins", ""]
