@@ -49,6 +49,13 @@ def test_lu_solve(sizes: tuple[int, ...], complex: bool, left: bool, adjoint: bo
     np.testing.assert_allclose(got.numpy(), np.broadcast_to(x, b.shape), rtol=1e-9, atol=1e-9)
 
 
+def test_lu_solve_takes_right_hand_sides_of_its_rows() -> None:
+    lu, pivots = factors(2, 2)
+    for rows in (1, 3):
+        with pytest.raises(RuntimeError, match=rf"lu_solve: expected 2 rows .*, got {rows}"):
+            weft.linalg.lu_solve(lu, pivots, weft.ones(rows, 1, dtype=weft.float64))
+
+
 def test_old_names() -> None:
     lu, pivots = factors(3, 3)
     b = weft.randn(2, 3, 1, dtype=weft.float64)

@@ -80,6 +80,10 @@ def linalg_lu_solve(
         )
     if not left:
         return linalg_lu_solve(LU, pivots, B.mH, adjoint=not adjoint).mH
+    if B.size(-2) != LU.size(-1):
+        raise RuntimeError(
+            f"lu_solve: expected {LU.size(-1)} rows of the right-hand side, got {B.size(-2)}"
+        )
     solve = _aten.linalg_solve_triangular
     rows = _rows("lu_solve", pivots, LU.size(-1))
     if adjoint:
