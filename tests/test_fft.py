@@ -115,6 +115,9 @@ def test_dtypes_frequencies_and_errors() -> None:
     np.testing.assert_allclose(
         weft.fft.rfftfreq(6, 2.0).numpy(), np.fft.rfftfreq(6, 2.0), rtol=1e-6
     )
+    for frequencies in (weft.fft.fftfreq, weft.fft.rfftfreq):
+        with pytest.raises(RuntimeError, match="fftfreq: expected a floating or complex dtype"):
+            frequencies(4, dtype=weft.int64)
     x = weft.from_numpy(REAL)
     np.testing.assert_array_equal(
         weft.fft.fftshift(x, (0, 2)).numpy(), np.fft.fftshift(REAL, (0, 2))

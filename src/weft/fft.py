@@ -434,6 +434,8 @@ def rfftfreq(
 
 def _frequencies(places: Tensor, n: int, d: float, dtype: Any, requires_grad: bool) -> Tensor:
     kind = _C.get_default_dtype() if dtype is None else dtype
+    if not (kind.is_floating_point or kind.is_complex):
+        raise RuntimeError(f"fftfreq: expected a floating or complex dtype, got {kind}")
     result = (places * (1.0 / (n * d))).to(kind)
     return result.requires_grad_() if requires_grad else result
 
