@@ -132,6 +132,11 @@ COMPLETE = (
     "nn.utils.parametrize", "nn.utils.prune", "nn.utils.rnn", "optim",
     "optim.lr_scheduler", "random", "signal.windows", "sparse", "special",
 )  # fmt: skip
+#: of these, functions say their dtypes and errors, but for those that cannot fail or have no dtype
+SAID = ("fft", "functional", "linalg", "nn.functional")
+UNSAID = (
+    "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_shapes", "sigmoid", "tanh", "vander", "LeastSquares"
+)  # fmt: skip
 _HELPERS = (
     "weft", "weft._functions.out", "weft._runtime.data_dependent", "weft._tensor.aliases"
 )  # fmt: skip
@@ -162,6 +167,12 @@ def test_public_names_have_examples(package: str) -> None:
         globs = {**vars(sys.modules[value.__module__]), "weft": weft}
         test = _examples(text, f"{package}.{name}", globs)
         assert test.examples, f"{package}.{name}: expected an example, got {text!r}"
+        if package in SAID and name not in UNSAID:
+            said = text.partition(">>> ")[0]
+            assert re.search("(?i)error|raise", said), f"{package}.{name}: expected errors"
+            assert re.search("(?i)dtype|float|integer|complex|bool", said), (
+                f"{package}.{name}: expected dtypes"
+            )
         assert runner.run(test).failed == 0
 
 

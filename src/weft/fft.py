@@ -211,7 +211,7 @@ def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None =
     """The inverse of rfft: n real numbers (2 * (entries - 1) by default).
 
     `input` is half a spectrum, as rfft gives it; the result is real. Give n where it is odd. Raises
-    as fft.
+    as fft. Its dtype is that of the parts, of integers the default one.
 
     >>> half = weft.fft.rfft(weft.tensor([1.0, 2.0, 3.0]))
     >>> weft.fft.irfft(half, n=3)
@@ -226,7 +226,7 @@ def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
     """The (real) transform of a signal given by the first half of a Hermitian one.
 
     `input` has n // 2 + 1 entries along `dim` (n: 2 * (entries - 1) by default); the result is
-    real, with n entries. Raises as fft.
+    real, with n entries. Raises as fft. Dtypes are those of irfft.
 
     >>> weft.fft.hfft(weft.tensor([1.0, 2.0, 3.0]))
     tensor([ 8., -2.,  0., -2.])
@@ -272,7 +272,7 @@ def fftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None)
 def ifftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
     """The inverse of fftn.
 
-    Arguments and errors are those of fftn.
+    Arguments and errors are those of fftn. So are dtypes.
 
     >>> weft.fft.ifftn(weft.tensor([[10.0, -2.0], [-4.0, 0.0]])).real
     tensor([[1., 2.],
@@ -301,7 +301,7 @@ def irfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = Non
     """The inverse of rfftn.
 
     The last of `dim` gets s[-1] entries, 2 * (entries - 1) by default; the result is real. Raises
-    as fftn, and for no dimension.
+    as fftn, and for no dimension. Dtypes are those of irfft.
 
     >>> weft.fft.irfftn(weft.fft.rfftn(weft.tensor([[1.0, 2.0], [3.0, 4.0]])))
     tensor([[1., 2.],
@@ -315,7 +315,7 @@ def irfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = Non
 def hfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
     """The (real) transform of a signal given by half of a Hermitian one along the last dim.
 
-    Sizes and errors are those of irfftn.
+    Sizes and errors are those of irfftn. So are dtypes.
 
     >>> weft.fft.hfftn(weft.tensor([[1.0, 2.0], [3.0, 4.0]]))
     tensor([[10., -2.],
@@ -330,7 +330,7 @@ def hfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None
 def ihfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
     """The inverse of hfftn.
 
-    Sizes and errors are those of rfftn.
+    Sizes and errors are those of rfftn. So are dtypes.
 
     >>> weft.fft.ihfftn(weft.tensor([[1.0, 2.0], [3.0, 4.0]])).real
     tensor([[ 2.5000, -0.5000],
@@ -347,7 +347,7 @@ def _over_two(name: str, example: str) -> Any:
         return several(input, s, dim, norm)
 
     two.__name__ = two.__qualname__ = f"{name}2"
-    told = f"{name}n over two dimensions.\n\nArguments and errors are those of {name}n."
+    told = f"{name}n over two dimensions.\n\nArguments, dtypes and errors are those of {name}n."
     two.__doc__ = f"{told}\n{example}"
     return numpy_names(casting_takes_out(two) if name in ("irfft", "hfft") else takes_out(two))
 
@@ -407,7 +407,8 @@ def fftfreq(
 ) -> Tensor:
     """The frequencies of fft's n entries for samples d apart: 0, 1, ..., -1 over n * d.
 
-    Shape [n], of the default dtype unless `dtype` says another.
+    Shape [n], of the default dtype unless `dtype` says another. Raises RuntimeError for a dtype
+    that is neither floating nor complex.
 
     >>> weft.fft.fftfreq(5, d=0.5)
     tensor([ 0.0000,  0.4000,  0.8000, -0.8000, -0.4000])
@@ -423,7 +424,8 @@ def rfftfreq(
 ) -> Tensor:
     """The frequencies of rfft's entries for n samples d apart.
 
-    Shape [n // 2 + 1], of the default dtype unless `dtype` says another.
+    Shape [n // 2 + 1], of the default dtype unless `dtype` says another. Raises RuntimeError for a
+    dtype that is neither floating nor complex.
 
     >>> weft.fft.rfftfreq(4)
     tensor([0.0000, 0.2500, 0.5000])

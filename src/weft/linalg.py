@@ -66,7 +66,7 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
     """The diagonals of matrices.
 
     A view [..., k] of A [..., m, n], `offset` above the main diagonal (below where it is negative),
-    of the matrices that dim1 and dim2 span. Raises as Tensor.diagonal.
+    of the matrices that dim1 and dim2 span. Raises as Tensor.diagonal. Any dtype.
 
     >>> weft.linalg.diagonal(weft.tensor([[1, 2], [3, 4]]))
     tensor([1, 4])
@@ -181,7 +181,8 @@ def multi_dot(tensors: Any) -> Tensor:
     The first tensor may be a vector (a row), so may the last (a column). The order is found by the
     dynamic programming of Cormen et al., Introduction to Algorithms, matrix-chain multiplication.
 
-    Raises RuntimeError for fewer than two tensors, and for others than matrices inside.
+    Raises RuntimeError for fewer than two tensors, and for others than matrices inside. The tensors
+    are of one dtype.
 
     >>> weft.linalg.multi_dot([weft.ones(2, 8), weft.ones(8, 3), weft.ones(3)])
     tensor([24., 24.])
@@ -313,7 +314,7 @@ def matrix_rank(
     That is max(atol, rtol * the greatest); rtol is eps * max(m, n) where atol is not given. `tol`
     is an atol beside which rtol is 0. int64, of the leading sizes.
 
-    input is [..., m, n], floating or complex.
+    input is [..., m, n], floating or complex. Raises RuntimeError for vectors and other dtypes.
 
     >>> weft.linalg.matrix_rank(weft.tensor([[1.0, 2.0], [2.0, 4.0]]))
     tensor(1)
@@ -329,8 +330,8 @@ def cond(input: Tensor, p: Any = None) -> Tensor:
     """The condition number: how much the solution of a system may grow errors; inf of a singular
     matrix.
 
-    input is [..., m, n] for p None, 2 and -2, square for the norms of matrix_norm; the result
-    is real, of the leading sizes. Raises as matrix_norm.
+    input is [..., m, n] for p None, 2 and -2, square for the norms of matrix_norm; the result is
+    real, of the leading sizes. Raises as matrix_norm. Floating and complex dtypes.
 
     >>> weft.linalg.cond(weft.tensor([[1.0, 0.0], [0.0, 4.0]]))
     tensor(4.)
@@ -374,7 +375,8 @@ def lstsq(
     "gels" the residuals, "gelsd" and "gelss" both and the singular values. The squared residuals
     are those of matrices of full rank with more rows than columns.
 
-    Raises RuntimeError for another driver, and for shapes that do not fit.
+    Raises RuntimeError for another driver, and for shapes that do not fit. Both are of one floating
+    or complex dtype.
 
     >>> A = weft.tensor([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
     >>> weft.linalg.lstsq(A, weft.tensor([1.0, 3.0, 5.0])).solution.round(decimals=3)

@@ -61,7 +61,7 @@ def unique(
     went, and how often each is there.
 
     The inverse has the shape of `input` (with `dim`: its size), int64 as the counts. sorted=False
-    sorts too.
+    sorts too. Any real dtype. Raises IndexError for a dimension out of range.
 
     >>> weft.unique(weft.tensor([3, 1, 3]), return_counts=True)
     (tensor([1, 3]), tensor([1, 2]))
@@ -81,7 +81,8 @@ def unique_consecutive(
 ) -> Any:
     """input with runs of equal elements (or slices along `dim`) made one.
 
-    Optionally also where each element went and how long each run is, int64.
+    Optionally also where each element went and how long each run is, int64. Any real dtype. Raises
+    IndexError for a dimension out of range.
 
     >>> weft.unique_consecutive(weft.tensor([1, 1, 2, 1]), return_counts=True)
     (tensor([1, 2, 1]), tensor([2, 1, 1]))

@@ -36,6 +36,7 @@ def ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool 
     is read, for ldl_solve.
 
     info is 0, or the number of a block of D that is 0: LinAlgError with check_errors. No gradient.
+    Floating and complex dtypes.
 
     >>> ldl_factor_ex(weft.tensor([[2.0, 0.0], [4.0, 9.0]])).info
     tensor(0, dtype=torch.int32)
@@ -53,6 +54,8 @@ def ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool 
 def ldl_factor(input: Tensor, *, hermitian: bool = False) -> LDL:
     """LD and pivots as ldl_factor_ex gives them. LinAlgError for singular matrices.
 
+    Floating and complex dtypes.
+
     >>> ldl_factor(weft.eye(2)).pivots
     tensor([1, 2], dtype=torch.int32)
     """
@@ -64,7 +67,7 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False)
     """The X of A @ X = B for the A of which ldl_factor gave LD and pivots.
 
     B is [*, n, k]; leading sizes broadcast. No gradient. Raises RuntimeError for shapes and for
-    pivots that are none of ldl_factor.
+    pivots that are none of ldl_factor. Floating and complex dtypes.
 
     >>> ldl_solve(*ldl_factor(weft.eye(2) * 2), weft.ones(2, 1))
     tensor([[0.5000],
@@ -101,6 +104,7 @@ def householder_product(input: Tensor, tau: Tensor) -> Tensor:
     """The first n columns of the product of the reflections that geqrf gives: [*, m, n].
 
     input is [*, m, n] with m >= n, tau [*, k] with k <= n. Raises RuntimeError for other shapes.
+    Both are of one dtype.
 
     >>> A = weft.tensor([[3.0], [4.0]])
     >>> Q = householder_product(*weft.geqrf(A))

@@ -66,7 +66,8 @@ def linalg_lu_solve(
 ) -> Tensor:
     """The X of A @ X = B for the A of which LU and pivots are the factors, as lu_factor gives them.
 
-    left=False: of X @ A = B. adjoint=True: A.mH stands for A.
+    left=False: of X @ A = B. adjoint=True: A.mH stands for A. B is [*, n, k]. Raises RuntimeError
+    for shapes that do not fit. All are of one floating or complex dtype.
 
     >>> LU = weft.tensor([[3.0, 4.0], [0.0, 2.0]])  # of [[0, 2], [3, 4]]: the rows are exchanged
     >>> linalg_lu_solve(LU, weft.tensor([2, 2], dtype=weft.int32), weft.tensor([[2.0], [7.0]]))
@@ -208,6 +209,8 @@ def linalg_lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = F
 def linalg_lu_factor(A: Tensor, *, pivot: bool = True) -> Factors:
     """LU and pivots of regular matrices, as lu_factor_ex gives them. LinAlgError for a zero pivot.
 
+    Floating and complex dtypes.
+
     >>> linalg_lu_factor(weft.tensor([[0.0, 2.0], [3.0, 4.0]])).pivots
     tensor([2, 2], dtype=torch.int32)
     """
@@ -236,6 +239,8 @@ def linalg_lu(A: Tensor, *, pivot: bool = True) -> Decomposition:
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
     """linalg.lu_factor, or with get_infos linalg.lu_factor_ex, under their old name.
 
+    Arguments and errors are theirs.
+
     >>> weft.lu(weft.eye(2))[1]
     tensor([1, 2], dtype=torch.int32)
     """
@@ -251,7 +256,8 @@ def linalg_solve_ex(
     """The X of A @ X = B, and info: 0, or the number of a zero pivot (LinAlgError with
     check_errors). The X of a singular A is not finite. left=False: of X @ A = B.
 
-    B is matrices [*, n, k] or vectors. Raises RuntimeError for shapes that do not fit.
+    B is matrices [*, n, k] or vectors. Raises RuntimeError for shapes that do not fit. Floating and
+    complex dtypes.
 
     >>> linalg_solve_ex(weft.eye(2) * 2, weft.ones(2)).result
     tensor([0.5000, 0.5000])

@@ -30,6 +30,7 @@ def matrix_exp(input: Tensor) -> Tensor:
     """The exponential of square matrices [*, n, n], floating or complex.
 
     Scaling and squaring with a Pade approximant (Higham, SIAM J. Matrix Anal. Appl. 26, 2005).
+    Raises RuntimeError for matrices that are not square, and for other dtypes.
 
     >>> matrix_exp(weft.tensor([[0.0, 1.0], [0.0, 0.0]]))
     tensor([[1., 1.],
@@ -72,6 +73,8 @@ def _pade_exp(a: Tensor) -> Tensor:
 def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     """Vandermonde matrices: for x [*, n] the powers 0 to N - 1 (default n) of each, [*, n, N].
 
+    Integers stay integers.
+
     >>> vander(weft.tensor([2, 3]), N=3)
     tensor([[1, 2, 4],
             [1, 3, 9]])
@@ -100,7 +103,8 @@ def powers(x: Tensor, count: int) -> Tensor:
 def tensorinv(input: Tensor, ind: int = 2) -> Tensor:
     """The tensor B with tensordot(B, tensordot(input, X)) = X: input as a matrix, inverted.
 
-    The first `ind` sizes of input have the product of the others; they come last in B.
+    The first `ind` sizes of input have the product of the others; they come last in B. Floating and
+    complex dtypes. Raises RuntimeError for other sizes, LinAlgError where the matrix is singular.
 
     >>> tensorinv(weft.eye(4).reshape(2, 2, 4)).shape
     torch.Size([4, 2, 2])
@@ -119,6 +123,9 @@ def tensorinv(input: Tensor, ind: int = 2) -> Tensor:
 @casting_takes_out
 def tensorsolve(input: Tensor, other: Tensor, dims: Any = None) -> Tensor:
     """X with tensordot(input, X, X.dim()) = other; `dims` of input are moved to its end first.
+
+    Floating and complex dtypes. Raises RuntimeError for sizes that do not fit, LinAlgError where
+    the matrix is singular.
 
     >>> tensorsolve(weft.eye(4).reshape(2, 2, 4), weft.ones(2, 2))
     tensor([1., 1., 1., 1.])
@@ -164,7 +171,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
     """Products summed over the last `dims` dimensions of a and first of b, or over two lists.
 
     The result has the dimensions of a that are left, then those of b. Raises RuntimeError for sizes
-    that differ.
+    that differ. Both are of one dtype.
 
     >>> weft.tensordot(weft.ones(2, 3, 4), weft.ones(3, 4, 5)).shape
     torch.Size([2, 5])
@@ -189,7 +196,7 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     Letters name dimensions; those missing on the right are summed; "..." stands for leading
     dimensions that are broadcast. Also einsum(a, [0, 1], b, [1, 2], [0, 2]).
 
-    Raises RuntimeError for an equation that does not fit the operands.
+    Raises RuntimeError for an equation that does not fit the operands. They are of one dtype.
 
     >>> weft.einsum("ij,j->i", weft.tensor([[1.0, 2.0], [3.0, 4.0]]), weft.tensor([1.0, -1.0]))
     tensor([-1., -1.])

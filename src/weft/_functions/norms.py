@@ -22,7 +22,8 @@ def norm(
 ) -> Tensor:
     """The norm of order p over `dim`: a number, "fro" (2) or "nuc" (the sum of singular values).
 
-    Floating and complex dtypes; the result is real. weft.linalg.norm says more by its names.
+    Floating and complex dtypes; the result is real. weft.linalg.norm says more by its names. Raises
+    RuntimeError for other dtypes.
 
     >>> weft.norm(weft.tensor([3.0, 4.0]))
     tensor(5.)
@@ -72,6 +73,8 @@ def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
 @takes_out
 def chain_matmul(*matrices: Any) -> Tensor:
     """linalg.multi_dot, under its old name.
+
+    Shapes, dtypes and errors are its.
 
     >>> weft.chain_matmul(weft.ones(2, 3), weft.ones(3, 1))
     tensor([[3.],

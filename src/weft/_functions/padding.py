@@ -22,7 +22,8 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: Any = 
     two (or all but the first, without a batch). Negative numbers cut off.
 
     Raises RuntimeError for widths that do not fit, ValueError for a value beside another mode, and
-    NotImplementedError for other modes and numbers of dimensions.
+    NotImplementedError for other modes and numbers of dimensions. Any dtype, which the result
+    keeps.
 
     >>> weft.nn.functional.pad(weft.tensor([[1, 2, 3]]), (2, 1), mode="reflect")
     tensor([[3, 2, 1, 2, 3, 2]])

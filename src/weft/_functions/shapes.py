@@ -54,7 +54,7 @@ def _broadcast(first: list[int], second: list[int]) -> list[int]:
 def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     """Views of the tensors, all of one shape; a tensor that has this shape comes back itself.
 
-    Raises RuntimeError for shapes that do not broadcast.
+    Raises RuntimeError for shapes that do not broadcast. Any dtypes.
 
     >>> weft.broadcast_tensors(weft.tensor([[1], [2]]), weft.tensor([3, 4]))[1]
     tensor([[3, 4],

@@ -154,7 +154,8 @@ def stft(
 
     center pads so that window t lies around entry t * hop_length. onesided (the default for real
     signals) leaves out the mirrored half. return_complex must be true, or false for parts in a last
-    dimension of 2.
+    dimension of 2. Raises RuntimeError for other numbers of dimensions, and for lengths that do not
+    fit.
 
     >>> weft.stft(weft.ones(8), 4, hop_length=4, window=weft.ones(4), return_complex=True).abs()
     tensor([[4., 4., 4.],
@@ -203,6 +204,8 @@ def istft(
 ) -> Tensor:
     """The signal (of `length` entries) whose windows have the spectra [n, f, windows] or [f, t]:
     the inverse of stft. RuntimeError where the windows leave a gap.
+
+    The dtype is that of the parts.
 
     >>> spectra = weft.stft(weft.ones(8), 4, window=weft.ones(4), return_complex=True)
     >>> weft.istft(spectra, 4, window=weft.ones(4))

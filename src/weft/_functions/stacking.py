@@ -22,7 +22,7 @@ def _each(function: Any, tensors: Sequence[Any]) -> Any:
 def atleast_1d(*tensors: Any) -> Any:
     """The tensors with at least one dimension.
 
-    One tensor gives one, several (or a list) a tuple. Views where they can be.
+    One tensor gives one, several (or a list) a tuple. Views where they can be. Any dtype.
 
     >>> weft.atleast_1d(weft.tensor(1))
     tensor([1])
@@ -33,7 +33,7 @@ def atleast_1d(*tensors: Any) -> Any:
 def atleast_2d(*tensors: Any) -> Any:
     """The tensors with at least two dimensions; vectors become rows.
 
-    One tensor gives one, several (or a list) a tuple.
+    One tensor gives one, several (or a list) a tuple. Any dtype.
 
     >>> weft.atleast_2d(weft.tensor([1, 2]))
     tensor([[1, 2]])
@@ -51,7 +51,7 @@ def atleast_3d(*tensors: Any) -> Any:
     """The tensors with at least three dimensions.
 
     One tensor gives one, several (or a list) a tuple; [n] becomes [1, n, 1], [n, m] becomes [n, m,
-    1].
+    1]. Any dtype.
 
     >>> weft.atleast_3d(weft.tensor([1, 2])).shape
     torch.Size([1, 2, 1])
@@ -143,7 +143,7 @@ def cartesian_prod(*tensors: Any) -> Tensor:
     """All combinations of the entries of vectors, one a row.
 
     n vectors give [product of their sizes, n]; one vector gives itself. Raises RuntimeError for
-    other numbers of dimensions.
+    other numbers of dimensions. They are of one dtype.
 
     >>> weft.cartesian_prod(weft.tensor([1, 2]), weft.tensor([3, 4]))
     tensor([[1, 3],

@@ -66,6 +66,8 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 def selu_(input: Tensor) -> Tensor:
     """selu in place.
 
+    Dtypes and errors are those of selu.
+
     >>> weft.nn.functional.selu_(weft.tensor([-1.0, 2.0]))
     tensor([-1.1113,  2.1014])
     """
@@ -74,6 +76,8 @@ def selu_(input: Tensor) -> Tensor:
 
 def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
     """celu in place.
+
+    Dtypes and errors are those of celu.
 
     >>> weft.nn.functional.celu_(weft.tensor([-1.0, 2.0]), alpha=2.0)
     tensor([-0.7869,  2.0000])
@@ -105,7 +109,7 @@ def hardtanh(
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """input cut to [0, 6].
 
-    Any shape and real dtype.
+    Any shape and real dtype. RuntimeError for bools and complex numbers.
 
     >>> weft.nn.functional.relu6(weft.tensor([-1.0, 8.0]))
     tensor([0., 6.])
@@ -162,7 +166,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 def softsign(input: Tensor) -> Tensor:
     """input / (1 + |input|).
 
-    Any shape; integers become the default dtype.
+    Any shape; integers become the default dtype. RuntimeError for bools.
 
     >>> weft.nn.functional.softsign(weft.tensor([-1.0, 3.0]))
     tensor([-0.5000,  0.7500])
@@ -173,7 +177,7 @@ def softsign(input: Tensor) -> Tensor:
 def tanhshrink(input: Tensor) -> Tensor:
     """input - tanh(input).
 
-    Any shape; integers become the default dtype.
+    Any shape; integers become the default dtype. RuntimeError for bools.
 
     >>> weft.nn.functional.tanhshrink(weft.tensor([0.0, 2.0]))
     tensor([0.0000, 1.0360])
@@ -185,7 +189,7 @@ def tanhshrink(input: Tensor) -> Tensor:
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """input where |input| > lambd, otherwise 0.
 
-    Any shape and real dtype.
+    Any shape and real dtype. RuntimeError for bools.
 
     >>> weft.nn.functional.hardshrink(weft.tensor([-0.25, 2.0]))
     tensor([0., 2.])
@@ -217,8 +221,8 @@ def _above(input: Tensor, threshold: float, value: float) -> Tensor:
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """input where above the threshold, otherwise value.
 
-    Any shape and real dtype, which the result keeps: for integers both numbers lose their
-    fraction. inplace writes into `input`.
+    Any shape and real dtype, which the result keeps: for integers both numbers lose their fraction.
+    inplace writes into `input`. RuntimeError for complex numbers.
 
     >>> weft.nn.functional.threshold(weft.tensor([0.5, 2.0]), 1.0, -1.0)
     tensor([-1.,  2.])
@@ -228,6 +232,8 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 
 def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
     """threshold in place.
+
+    Dtypes and errors are those of threshold.
 
     >>> weft.nn.functional.threshold_(weft.tensor([0.5, 2.0]), 1.0, -1.0)
     tensor([-1.,  2.])
@@ -239,6 +245,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     """The first half along `dim` times the sigmoid of the second.
 
     The result has half as many entries along `dim`. Raises RuntimeError where the size is odd.
+    Floating dtypes.
 
     >>> weft.nn.functional.glu(weft.tensor([1.0, 2.0, 0.0, 0.0]))
     tensor([0.5000, 1.0000])
@@ -258,7 +265,8 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """input where positive, otherwise weight * input; one weight, or one a channel.
 
-    Channels are dimension 1. Raises RuntimeError for another number of weights.
+    Channels are dimension 1. Raises RuntimeError for another number of weights. Both are of one
+    dtype.
 
     >>> weft.nn.functional.prelu(weft.tensor([[-2.0, -2.0]]), weft.tensor([0.5, 0.25]))
     tensor([[-1.0000, -0.5000]])
@@ -311,6 +319,8 @@ def rrelu_(
     input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False
 ) -> Tensor:
     """rrelu in place.
+
+    Dtypes and errors are those of rrelu.
 
     >>> weft.nn.functional.rrelu_(weft.tensor([-4.0, 2.0]), 0.25, 0.75)
     tensor([-2.,  2.])

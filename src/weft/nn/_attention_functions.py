@@ -102,9 +102,9 @@ def multi_head_attention_forward(
     in_proj_weight [3e, e], or with use_separate_proj_weight one for each of query, key and value,
     project the inputs; bias_k, bias_v [1, 1, e] and, with add_zero_attn, zeros are more keys and
     values; static_k, static_v [n * heads, s, e / heads] stand for projected ones. Boolean masks
-    forbid where they are true, floating ones are added to the scores: attn_mask [t, s] or
-    [n * heads, t, s], key_padding_mask [n, s]. Gives [t, n, e] and, with need_weights, the weights
-    [n, t, s] (or of each head [n, heads, t, s]).
+    forbid where they are true, floating ones are added to the scores: attn_mask [t, s] or [n *
+    heads, t, s], key_padding_mask [n, s]. Gives [t, n, e] and, with need_weights, the weights [n,
+    t, s] (or of each head [n, heads, t, s]). Raises RuntimeError for shapes that do not fit.
 
     >>> x, w = weft.ones(2, 1, 4), weft.eye(4)
     >>> output, weights = weft.nn.functional.multi_head_attention_forward(

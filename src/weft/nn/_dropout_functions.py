@@ -55,7 +55,8 @@ def dropout1d(
 ) -> Tensor:
     """Zeroes each channel of [n, c, l] (or [c, l]) with probability p, scales the rest.
 
-    Raises ValueError for p outside [0, 1], RuntimeError for other numbers of dimensions.
+    Raises ValueError for p outside [0, 1], RuntimeError for other numbers of dimensions. Floating
+    and complex dtypes, which the result keeps.
 
     >>> weft.nn.functional.dropout1d(weft.ones(1, 2, 3), 0.0)
     tensor([[[1., 1., 1.],
@@ -69,7 +70,8 @@ def dropout2d(
 ) -> Tensor:
     """Zeroes each channel of [n, c, h, w] with probability p, scales the rest.
 
-    Raises ValueError for p outside [0, 1], RuntimeError for fewer than two dimensions.
+    Raises ValueError for p outside [0, 1], RuntimeError for fewer than two dimensions. Floating and
+    complex dtypes, which the result keeps.
 
     >>> weft.nn.functional.dropout2d(weft.ones(1, 2, 1, 1), 1.0).flatten()
     tensor([0., 0.])
@@ -82,7 +84,8 @@ def dropout3d(
 ) -> Tensor:
     """Zeroes each channel of [n, c, d, h, w] (or [c, d, h, w]) with probability p.
 
-    Raises ValueError for p outside [0, 1], RuntimeError for other numbers of dimensions.
+    Raises ValueError for p outside [0, 1], RuntimeError for other numbers of dimensions. Floating
+    and complex dtypes, which the result keeps.
 
     >>> weft.nn.functional.dropout3d(weft.ones(2, 1, 1, 1), 1.0).flatten()
     tensor([0., 0.])
@@ -109,6 +112,7 @@ def alpha_dropout(
     """Sets elements to SELU's floor with probability p, then restores mean and variance.
 
     Any shape; the result is `input` where not in training. Raises ValueError for p outside [0, 1].
+    Floating and complex dtypes, which the result keeps.
 
     >>> weft.nn.functional.alpha_dropout(weft.ones(2), 0.5, training=False)
     tensor([1., 1.])
@@ -122,6 +126,7 @@ def feature_alpha_dropout(
     """alpha_dropout of whole channels (dimension 1).
 
     Raises ValueError for p outside [0, 1], RuntimeError for fewer than two dimensions in training.
+    Floating and complex dtypes, which the result keeps.
 
     >>> weft.nn.functional.feature_alpha_dropout(weft.ones(1, 2), 1.0, training=True)
     tensor([[0., 0.]])

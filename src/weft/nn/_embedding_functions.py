@@ -33,6 +33,8 @@ def embedding(
     - sparse: the gradient of the table is a sparse tensor of the rows that are named; compiled
       programs give a dense one.
 
+    Raises IndexError for integers outside [0, n), RuntimeError for other dtypes of them.
+
     >>> table = weft.tensor([[3.0, 4.0], [6.0, 8.0]])
     >>> weft.nn.functional.embedding(weft.tensor([1, 1]), table, max_norm=5.0)
     tensor([[3., 4.],
@@ -71,7 +73,7 @@ def embedding_renorm_(
 ) -> Tensor:
     """Scales those rows of input [n, d] that indices name to a norm of at most max_norm, in place.
 
-    Gradients are not recorded.
+    Gradients are not recorded. Raises IndexError for indices outside [0, n). Floating dtypes.
 
     >>> weft.embedding_renorm_(weft.tensor([[3.0, 4.0]]), weft.tensor([0]), 1.0, 2.0)
     tensor([[0.6000, 0.8000]])
@@ -137,6 +139,9 @@ def embedding_bag(
     - max_norm, norm_type, scale_grad_by_freq: as for embedding; the latter not for mode "max".
 
     - sparse: the gradient of the table is a sparse tensor of the rows that are named.
+
+    Raises ValueError for another mode and for shapes that do not fit, IndexError for integers
+    outside [0, n).
 
     >>> table = weft.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
     >>> weft.nn.functional.embedding_bag(weft.tensor([0, 1, 2]), table, weft.tensor([0, 2]))

@@ -104,6 +104,8 @@ def fractional_max_pool2d_with_indices(
 ) -> tuple[Tensor, Tensor]:
     """fractional_max_pool2d, and where the maxima lie, int64, i * w + j.
 
+    Arguments, dtypes and errors are those of fractional_max_pool2d.
+
     >>> x = weft.arange(16.0).reshape(1, 4, 4)
     >>> weft.nn.functional.fractional_max_pool2d_with_indices(x, 2, 1)
     (tensor([[[15.]]]), tensor([[[15]]]))
@@ -127,7 +129,7 @@ def fractional_max_pool2d(
     - _random_samples: numbers from [0, 1), [n, c, 2], in place of drawn ones.
 
     [c, h, w] gives three dimensions. Raises ValueError for both or neither of size and ratio,
-    RuntimeError for windows that do not fit.
+    RuntimeError for windows that do not fit. Floating dtypes.
 
     >>> weft.nn.functional.fractional_max_pool2d(weft.arange(16.0).reshape(1, 4, 4), 2, 1)
     tensor([[[15.]]])
@@ -150,6 +152,8 @@ def fractional_max_pool3d_with_indices(
 ) -> tuple[Tensor, Tensor]:
     """fractional_max_pool3d, and where the maxima lie, int64, (i * h + j) * w + k.
 
+    Arguments, dtypes and errors are those of fractional_max_pool3d.
+
     >>> x = weft.arange(8.0).reshape(1, 2, 2, 2)
     >>> weft.nn.functional.fractional_max_pool3d_with_indices(x, 2, 1)
     (tensor([[[[7.]]]]), tensor([[[[7]]]]))
@@ -167,7 +171,7 @@ def fractional_max_pool3d(
 ) -> Any:
     """fractional_max_pool2d of input [n, c, d, h, w]; samples are [n, c, 3].
 
-    Arguments and errors are those of fractional_max_pool2d.
+    Arguments and errors are those of fractional_max_pool2d. Floating dtypes.
 
     >>> weft.nn.functional.fractional_max_pool3d(weft.arange(8.0).reshape(1, 2, 2, 2), 2, 1)
     tensor([[[[7.]]]])

@@ -130,8 +130,9 @@ def linear_cross_entropy(
     """cross_entropy(linear(input, linear_weight, linear_bias), target), and its arguments.
 
     input is [n, k] or [k], linear_weight [c, *, k], linear_bias [c, *], target [n, *] of classes or
-    [n, c, *] of their probabilities. options have no effect. Raises RuntimeError for shapes that
-    do not fit and for an ignore_index with probabilities, else what cross_entropy raises.
+    [n, c, *] of their probabilities. options have no effect. Raises RuntimeError for shapes that do
+    not fit and for an ignore_index with probabilities, else what cross_entropy raises. Floating
+    dtypes.
 
     >>> x, w = weft.eye(2), weft.tensor([[0.0, 0.0], [0.0, 9.0]])
     >>> weft.nn.functional.linear_cross_entropy(x, w, weft.tensor([0, 1]))
@@ -176,7 +177,8 @@ def nll_loss(
 ) -> Tensor:
     """-input[i, target[i]] of log-probabilities [n, c], weighted by class, then reduced.
 
-    Shapes, weights, ignore_index and errors are those of cross_entropy.
+    Shapes, weights, ignore_index and errors are those of cross_entropy. Floating dtypes; targets
+    are int64.
 
     >>> chances = weft.tensor([[0.5, 0.5], [0.25, 0.75]])
     >>> weft.nn.functional.nll_loss(chances.log(), weft.tensor([0, 1]), reduction="none")
@@ -250,7 +252,7 @@ def binary_cross_entropy_with_logits(
     """Cross entropy of sigmoid(input) against targets in [0, 1] of the same shape.
 
     weight scales elements, pos_weight those with target 1. Raises ValueError for a target of
-    another shape and for another reduction.
+    another shape and for another reduction. Floating dtypes.
 
     >>> logits, target = weft.tensor([0.0, 9.0]), weft.tensor([1.0, 1.0])
     >>> weft.nn.functional.binary_cross_entropy_with_logits(logits, target)
@@ -286,7 +288,7 @@ def binary_cross_entropy(
 
     weight scales elements; reduction "none" keeps the shape, "mean" and "sum" give one number.
     Raises ValueError for a target of another shape and for another reduction, RuntimeError for
-    inputs outside [0, 1].
+    inputs outside [0, 1]. Floating dtypes.
 
     >>> chances, target = weft.tensor([0.5, 0.25]), weft.tensor([1.0, 1.0])
     >>> weft.nn.functional.binary_cross_entropy(chances, target, reduction="none")
@@ -317,7 +319,7 @@ def smooth_l1_loss(
     """d^2 / (2 beta) where |d| < beta, otherwise |d| - beta / 2; d = input - target.
 
     Tensors that broadcast; reduction "none" keeps their shape, "mean" and "sum" give one number.
-    Raises ValueError for a negative beta and for another reduction.
+    Raises ValueError for a negative beta and for another reduction. Floating dtypes.
 
     >>> weft.nn.functional.smooth_l1_loss(weft.tensor([0.5, 3.0]), weft.zeros(2), reduction="none")
     tensor([0.1250, 2.5000])
@@ -347,7 +349,7 @@ def huber_loss(
     """d^2 / 2 where |d| <= delta, otherwise delta (|d| - delta / 2); d = input - target.
 
     Reductions are those of smooth_l1_loss. Raises RuntimeError for delta <= 0, ValueError for
-    another reduction and for a weight of another shape.
+    another reduction and for a weight of another shape. Floating dtypes.
 
     >>> weft.nn.functional.huber_loss(weft.tensor([0.5, 3.0]), weft.zeros(2), reduction="none")
     tensor([0.1250, 2.5000])
@@ -379,7 +381,8 @@ def kl_div(
     """target * (log(target) - input) for log-probabilities `input`; 'batchmean' divides by n.
 
     `target` holds probabilities, or their logarithms with log_target; where it is 0 the loss is.
-    The other reductions are those of smooth_l1_loss.
+    The other reductions are those of smooth_l1_loss. Floating dtypes. Raises ValueError for another
+    reduction, RuntimeError for shapes that do not broadcast.
 
     >>> chances = weft.tensor([0.5, 0.5])
     >>> weft.nn.functional.kl_div(weft.tensor([0.25, 0.75]).log(), chances, reduction="sum")
@@ -411,7 +414,7 @@ def gaussian_nll_loss(
 
     `var` is a number or a tensor of the input's shape, or without its last size, or with a size of
     1 instead of one. Reductions are those of smooth_l1_loss. Raises ValueError for negative
-    variances and other shapes of them.
+    variances and other shapes of them. Floating dtypes.
 
     >>> x, target = weft.tensor([1.0, 3.0]), weft.tensor([1.0, 1.0])
     >>> weft.nn.functional.gaussian_nll_loss(x, target, weft.ones(2), reduction="none")
@@ -444,7 +447,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     """The cosine of the angle between vectors along `dim`; norms count as at least eps.
 
     x1 and x2 are broadcast against each other; the result lacks `dim`. Raises RuntimeError for
-    shapes that do not broadcast.
+    shapes that do not broadcast. Floating dtypes.
 
     >>> weft.nn.functional.cosine_similarity(weft.tensor([[3.0, 4.0]]), weft.tensor([[4.0, 3.0]]))
     tensor([0.9600])

@@ -34,7 +34,7 @@ def margin_ranking_loss(
 
     Tensors of as many dimensions, which broadcast; reduction "none" keeps their shape, "mean" and
     "sum" give one number. Raises RuntimeError for other numbers of dimensions, ValueError for
-    another reduction.
+    another reduction. Floating dtypes.
 
     >>> first, second = weft.tensor([1.0, 2.0]), weft.tensor([2.0, 1.0])
     >>> weft.nn.functional.margin_ranking_loss(first, second, weft.ones(2), reduction="none")
@@ -62,7 +62,8 @@ def hinge_embedding_loss(
 ) -> Tensor:
     """input where target is 1, max(0, margin - input) where it is -1, reduced.
 
-    Tensors that broadcast; reductions and their errors are those of margin_ranking_loss.
+    Tensors that broadcast; reductions and their errors are those of margin_ranking_loss. Floating
+    dtypes.
 
     >>> x, target = weft.tensor([0.5, 0.25]), weft.tensor([1, -1])
     >>> weft.nn.functional.hinge_embedding_loss(x, target, reduction="none")
@@ -85,7 +86,8 @@ def soft_margin_loss(
 ) -> Tensor:
     """log(1 + exp(-target * input)) for targets 1 and -1, reduced.
 
-    Tensors that broadcast; reductions and their errors are those of margin_ranking_loss.
+    Tensors that broadcast; reductions and their errors are those of margin_ranking_loss. Floating
+    dtypes.
 
     >>> weft.nn.functional.soft_margin_loss(weft.tensor([0.0, 9.0]), weft.ones(2), reduction="none")
     tensor([6.9315e-01, 1.2340e-04])
@@ -110,7 +112,7 @@ def cosine_embedding_loss(
     The cosine is of vectors along the last dimension.
 
     Inputs [n, d] and a target [n], or [d] and []. Raises RuntimeError for other shapes; reductions
-    and their errors are those of margin_ranking_loss.
+    and their errors are those of margin_ranking_loss. Floating dtypes.
 
     >>> x, y = weft.tensor([[3.0, 4.0]]), weft.tensor([[4.0, 3.0]])
     >>> weft.nn.functional.cosine_embedding_loss(x, y, weft.tensor([1]))
@@ -138,7 +140,7 @@ def pairwise_distance(
     """The p-norm of x1 - x2 + eps along the last dimension.
 
     x1 [*, d] and x2 broadcast; the result is [*], or [*, 1] with keepdim. Raises RuntimeError for
-    shapes that do not fit.
+    shapes that do not fit. Floating dtypes.
 
     >>> weft.nn.functional.pairwise_distance(weft.tensor([[3.0, 4.0]]), weft.zeros(1, 2))
     tensor([5.0000])
@@ -149,7 +151,8 @@ def pairwise_distance(
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """The distances of all pairs of rows (i < j) of a matrix, as one vector.
 
-    A matrix [n, d] gives n * (n - 1) / 2 distances. Raises RuntimeError for other shapes.
+    A matrix [n, d] gives n * (n - 1) / 2 distances. Raises RuntimeError for other shapes. Floating
+    dtypes.
 
     >>> weft.nn.functional.pdist(weft.tensor([[0.0, 0.0], [3.0, 4.0], [3.0, 0.0]]))
     tensor([5., 3., 4.])
@@ -177,7 +180,7 @@ def triplet_margin_loss(
     negative may be measured from the positive instead.
 
     Tensors [*, d] of as many dimensions; reduction "none" gives [*]. Raises RuntimeError for other
-    numbers of dimensions, ValueError for margin <= 0 and for another reduction.
+    numbers of dimensions, ValueError for margin <= 0 and for another reduction. Floating dtypes.
 
     >>> anchor, near, far = weft.zeros(1, 2), weft.ones(1, 2), weft.full((1, 2), 1.5)
     >>> weft.nn.functional.triplet_margin_loss(anchor, near, far)
@@ -206,7 +209,7 @@ def triplet_margin_with_distance_loss(
 ) -> Tensor:
     """triplet_margin_loss by any distance (pairwise_distance unless given).
 
-    distance_function takes two tensors. Errors are those of triplet_margin_loss.
+    distance_function takes two tensors. Errors are those of triplet_margin_loss. Floating dtypes.
 
     >>> anchor, near, far = weft.zeros(1, 2), weft.ones(1, 2), weft.full((1, 2), 1.5)
     >>> weft.nn.functional.triplet_margin_with_distance_loss(
@@ -255,7 +258,7 @@ def multi_margin_loss(
 
     `input` [n, c] and classes [n], or [c] and []; weight [c] scales each class. Raises ValueError
     for p other than 1 and 2, a weight of other dimensions and another reduction, RuntimeError for
-    other shapes.
+    other shapes. Floating dtypes.
 
     >>> scores = weft.tensor([[0.5, 0.75, 0.0]])
     >>> weft.nn.functional.multi_margin_loss(scores, weft.tensor([0]))
@@ -300,7 +303,7 @@ def multilabel_margin_loss(
 
     target has the input's shape (n, c) or (c,): the classes, then -1.
 
-    Raises RuntimeError for other shapes, ValueError for another reduction.
+    Raises RuntimeError for other shapes, ValueError for another reduction. Floating dtypes.
 
     >>> scores, classes = weft.tensor([0.5, 0.75, 0.0]), weft.tensor([1, -1, 0])
     >>> weft.nn.functional.multilabel_margin_loss(scores, classes)
@@ -340,7 +343,7 @@ def multilabel_soft_margin_loss(
     """Binary cross entropy of sigmoid(input), the mean over the classes (the last dimension).
 
     `input` and `target` are [n, c]; weight [c] scales each class; reduction "none" gives [n].
-    Raises ValueError for another reduction.
+    Raises ValueError for another reduction. Floating dtypes.
 
     >>> logits, target = weft.zeros(1, 2), weft.tensor([[1.0, 0.0]])
     >>> weft.nn.functional.multilabel_soft_margin_loss(logits, target)
@@ -368,7 +371,8 @@ def poisson_nll_loss(
     """The negative log-likelihood of counts: exp(input) - target * input, or of the rate itself
     input - target * log(input + eps); full adds Stirling's term for targets above 1.
 
-    Tensors that broadcast; reductions and their errors are those of margin_ranking_loss.
+    Tensors that broadcast; reductions and their errors are those of margin_ranking_loss. Floating
+    dtypes.
 
     >>> rates, counts = weft.tensor([1.0, 2.0]), weft.tensor([1.0, 3.0])
     >>> weft.nn.functional.poisson_nll_loss(rates, counts, log_input=False, reduction="none")
@@ -392,7 +396,7 @@ def poisson_nll_loss(
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """input1 [*, i] and input2 [*, j] with weight [o, i, j]: sum of their products, [*, o].
 
-    bias [o] is added. Raises RuntimeError for sizes that do not fit.
+    bias [o] is added. Raises RuntimeError for sizes that do not fit. All are of one dtype.
 
     >>> x, y = weft.tensor([[1.0, 2.0]]), weft.tensor([[3.0]])
     >>> weft.nn.functional.bilinear(x, y, weft.ones(1, 2, 1))
@@ -408,6 +412,7 @@ def local_response_norm(
     """input / (k + alpha * m)**beta, m the mean of squares over `size` neighbouring channels.
 
     `input` is [n, c, ...], and so is the result. Raises ValueError for fewer than three dimensions.
+    Floating dtypes.
 
     >>> x = weft.tensor([1.0, 2.0, 3.0]).reshape(1, 3, 1)
     >>> weft.nn.functional.local_response_norm(x, 3, alpha=3.0, beta=1.0).flatten()

@@ -21,7 +21,7 @@ def group_norm(
     """Normalises each group of channels of input [n, c, *] over the group and all positions.
 
     weight and bias are [c]; the result has the shape of `input`. Raises RuntimeError for a number
-    of groups that does not divide c.
+    of groups that does not divide c. Floating dtypes.
 
     >>> x = weft.tensor([[[1.0, 3.0], [5.0, 9.0]]])
     >>> weft.nn.functional.group_norm(x, 2, eps=0.0)
@@ -57,7 +57,7 @@ def instance_norm(
     without, they are what is normalised by.
 
     The other tensors are [c]; the result has the shape of `input`. Raises RuntimeError without both
-    running statistics where these are used.
+    running statistics where these are used. Floating dtypes.
 
     >>> x = weft.tensor([[[1.0, 3.0], [5.0, 9.0]]])
     >>> weft.nn.functional.instance_norm(x, eps=0.0)

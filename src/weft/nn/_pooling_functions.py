@@ -68,7 +68,8 @@ def max_pool1d_with_indices(
 ) -> tuple[Tensor, Tensor]:
     """The maximum of each window of [n, c, l], and where it lies.
 
-    Arguments and errors are those of max_pool1d; indices are int64.
+    Arguments and errors are those of max_pool1d; indices are int64. The maxima have the dtype of
+    the input.
 
     >>> weft.nn.functional.max_pool1d_with_indices(weft.tensor([[1, 3, 2, 0]]), 2)
     (tensor([[3, 2]]), tensor([[1, 2]]))
@@ -94,7 +95,7 @@ def max_pool1d(
 
     A window begins every `stride` (None: kernel_size) entries, its own are `dilation` apart. [c, l]
     gives two dimensions. Raises RuntimeError for other numbers of them, and for a kernel larger
-    than the padded input.
+    than the padded input. The dtype is that of the input, real.
 
     >>> weft.nn.functional.max_pool1d(weft.tensor([[1, 3, 2, 0]]), 2)
     tensor([[3, 2]])
@@ -119,7 +120,8 @@ def max_pool3d_with_indices(
 ) -> tuple[Tensor, Tensor]:
     """The maximum of each window of [n, c, d, h, w], and where it lies in its volume.
 
-    Arguments and errors are those of max_pool3d; indices are int64, (i * h + j) * w + k.
+    Arguments and errors are those of max_pool3d; indices are int64, (i * h + j) * w + k. The maxima
+    have the dtype of the input.
 
     >>> weft.nn.functional.max_pool3d_with_indices(weft.arange(8.0).reshape(1, 2, 2, 2), 2)
     (tensor([[[[7.]]]]), tensor([[[[7]]]]))
@@ -155,7 +157,7 @@ def max_pool3d(
     """The maximum of each window of [n, c, d, h, w]; with return_indices also where it lies.
 
     Arguments are numbers, or one for each dimension, and mean what they do for max_pool1d; so do
-    the errors. [c, d, h, w] gives four dimensions.
+    the errors. [c, d, h, w] gives four dimensions. The dtype is that of the input, real.
 
     >>> weft.nn.functional.max_pool3d(weft.arange(8.0).reshape(1, 2, 2, 2), (1, 2, 2))
     tensor([[[[3.]],
@@ -182,6 +184,7 @@ def avg_pool1d(
     """The mean of each window of [n, c, l].
 
     Arguments and errors are those of avg_pool2d, for one dimension; [c, l] gives two dimensions.
+    The dtype, floating or int64, is that of the input.
 
     >>> weft.nn.functional.avg_pool1d(weft.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
     tensor([[2., 1.]])
@@ -327,7 +330,8 @@ def _wanted(function: str, x: Tensor, size: Any, spatial: int) -> list[int]:
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
     """Means over windows of [n, c, l] so that the result is [n, c, output_size].
 
-    [c, l] gives two dimensions. Raises RuntimeError for other numbers of them.
+    [c, l] gives two dimensions. Raises RuntimeError for other numbers of them. The dtype, floating,
+    is that of the input.
 
     >>> weft.nn.functional.adaptive_avg_pool1d(weft.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
     tensor([[2., 1.]])
@@ -341,7 +345,8 @@ def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
     """Means over windows of [n, c, d, h, w] so that the result is [n, c, *output_size].
 
     output_size is a number or three of them; None keeps a size. [c, d, h, w] gives four dimensions.
-    Raises RuntimeError for other numbers of dimensions or sizes.
+    Raises RuntimeError for other numbers of dimensions or sizes. The dtype, floating, is that of
+    the input.
 
     >>> weft.nn.functional.adaptive_avg_pool3d(weft.arange(8.0).reshape(1, 2, 2, 2), (2, 1, 1))
     tensor([[[[1.5000]],
@@ -410,7 +415,8 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = 
     """Maxima over windows of [n, c, l] so that the result is [n, c, output_size].
 
     With return_indices also where they lie, int64. [c, l] gives two dimensions. Raises RuntimeError
-    for other numbers of them, and for an input without entries.
+    for other numbers of them, and for an input without entries. The dtype is that of the input,
+    real.
 
     >>> weft.nn.functional.adaptive_max_pool1d(weft.tensor([[1, 3, 2, 0]]), 2)
     tensor([[3, 2]])
@@ -424,7 +430,7 @@ def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = 
     """Maxima over windows of [n, c, h, w] so that the result is [n, c, *output_size].
 
     output_size is a number or two of them; None keeps a size. Indices and errors are those of
-    adaptive_max_pool1d.
+    adaptive_max_pool1d. The dtype is that of the input, real.
 
     >>> weft.nn.functional.adaptive_max_pool2d(weft.arange(8).reshape(1, 2, 4), (None, 1))
     tensor([[[3],
@@ -440,7 +446,7 @@ def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = 
     """Maxima over windows of [n, c, d, h, w] so that the result is [n, c, *output_size].
 
     output_size is a number or three of them; None keeps a size. Indices and errors are those of
-    adaptive_max_pool1d.
+    adaptive_max_pool1d. The dtype is that of the input, real.
 
     >>> weft.nn.functional.adaptive_max_pool3d(weft.arange(8).reshape(1, 2, 2, 2), 1)
     tensor([[[[7]]]])
@@ -454,6 +460,8 @@ def adaptive_max_pool1d_with_indices(
 ) -> tuple[Tensor, Tensor]:
     """adaptive_max_pool1d, and where the maxima lie.
 
+    Arguments, dtypes and errors are those of adaptive_max_pool1d.
+
     >>> weft.nn.functional.adaptive_max_pool1d_with_indices(weft.tensor([[1, 3, 2, 0]]), 2)
     (tensor([[3, 2]]), tensor([[1, 2]]))
     """
@@ -465,6 +473,8 @@ def adaptive_max_pool2d_with_indices(
 ) -> tuple[Tensor, Tensor]:
     """adaptive_max_pool2d, and where the maxima lie.
 
+    Arguments, dtypes and errors are those of adaptive_max_pool2d.
+
     >>> weft.nn.functional.adaptive_max_pool2d_with_indices(weft.arange(4).reshape(1, 2, 2), 1)
     (tensor([[[3]]]), tensor([[[3]]]))
     """
@@ -475,6 +485,8 @@ def adaptive_max_pool3d_with_indices(
     input: Tensor, output_size: Any, return_indices: bool = False
 ) -> tuple[Tensor, Tensor]:
     """adaptive_max_pool3d, and where the maxima lie.
+
+    Arguments, dtypes and errors are those of adaptive_max_pool3d.
 
     >>> weft.nn.functional.adaptive_max_pool3d_with_indices(weft.ones(1, 1, 1, 2), 1)
     (tensor([[[[1.]]]]), tensor([[[[0]]]]))

@@ -265,7 +265,7 @@ def upsample(
 ) -> Tensor:
     """interpolate, under its old name.
 
-    Arguments and errors are those of interpolate.
+    Arguments and errors are those of interpolate. So are dtypes.
 
     >>> weft.nn.functional.upsample(weft.tensor([[[1.0, 3.0]]]), size=4)
     tensor([[[1., 1., 3., 3.]]])
@@ -276,7 +276,7 @@ def upsample(
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """interpolate by the nearest pixel.
 
-    Sizes and errors are those of interpolate.
+    Sizes and errors are those of interpolate. So are dtypes.
 
     >>> weft.nn.functional.upsample_nearest(weft.tensor([[[1.0, 3.0]]]), size=4)
     tensor([[[1., 1., 3., 3.]]])
@@ -287,7 +287,7 @@ def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) 
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """interpolate [n, c, h, w] linearly, corners aligned.
 
-    Sizes and errors are those of interpolate.
+    Sizes and errors are those of interpolate. So are dtypes.
 
     >>> weft.nn.functional.upsample_bilinear(weft.tensor([[[[1.0, 3.0]]]]), size=(1, 3))
     tensor([[[[1., 2., 3.]]]])

@@ -55,7 +55,7 @@ def max_unpool1d(
 
     indices are those that max_pool1d gave; output_size: the sizes that it took, where others give
     the same windows. Raises RuntimeError for indices of another shape, other than int64, or outside
-    the result.
+    the result. The dtype is that of the input.
 
     >>> maxima = weft.nn.functional.max_pool1d(weft.tensor([[1, 3, 2, 0]]), 2, return_indices=True)
     >>> weft.nn.functional.max_unpool1d(*maxima, 2)
@@ -72,7 +72,7 @@ def max_unpool2d(
 ) -> Tensor:  # fmt: skip
     """What max_pool2d took [n, c, h, w] from, with zeros elsewhere.
 
-    Arguments and errors are those of max_unpool1d.
+    Arguments and errors are those of max_unpool1d. The dtype is that of the input.
 
     >>> weft.nn.functional.max_unpool2d(weft.tensor([[[7.0]]]), weft.tensor([[[3]]]), 2)
     tensor([[[0., 0.],
@@ -89,7 +89,7 @@ def max_unpool3d(
 ) -> Tensor:  # fmt: skip
     """What max_pool3d took [n, c, d, h, w] from, with zeros elsewhere.
 
-    Arguments and errors are those of max_unpool1d.
+    Arguments and errors are those of max_unpool1d. The dtype is that of the input.
 
     >>> weft.nn.functional.max_unpool3d(weft.ones(1, 1, 1, 1), weft.tensor([[[[3]]]]), (1, 2, 2))
     tensor([[[[0., 0.],

@@ -44,7 +44,8 @@ def unfold(
     """The windows of [n, c, h, w] as columns: [n, c * kernel, windows].
 
     [c, h, w] gives two dimensions. kernel_size, dilation, padding and stride are numbers, or one
-    each for rows and columns. Raises RuntimeError for windows that do not fit.
+    each for rows and columns. Raises RuntimeError for windows that do not fit. Any dtype, which the
+    result keeps.
 
     >>> weft.nn.functional.unfold(weft.arange(4.0).reshape(1, 2, 2), (1, 2))
     tensor([[0., 2.],
@@ -82,7 +83,7 @@ def fold(
     The result is [n, c, *output_size].
 
     Without n there are two dimensions, and three in the result. Raises RuntimeError for sizes that
-    do not fit.
+    do not fit. Any dtype, which the result keeps.
 
     >>> columns = weft.tensor([[0.0, 2.0], [1.0, 3.0]])
     >>> weft.nn.functional.fold(columns, (2, 2), (1, 2))
@@ -129,7 +130,7 @@ def conv3d(
 
     [c, d, h, w] gives four dimensions; bias is [o]. Other arguments are numbers, or one for each
     dimension; padding may be "valid", or "same" with stride 1. Raises RuntimeError for shapes that
-    do not fit.
+    do not fit. All are of one dtype, not bool.
 
     >>> volume, mean = weft.arange(8.0).reshape(1, 2, 2, 2), weft.full((1, 1, 2, 2, 2), 0.125)
     >>> weft.nn.functional.conv3d(volume, mean)
@@ -195,7 +196,7 @@ def _same_padding(
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
     """conv1d with time first: input [t, b, c], weight [k, c, o] and bias [o] give [t', b, o].
 
-    Raises RuntimeError for other numbers of dimensions.
+    Raises RuntimeError for other numbers of dimensions. All are of one dtype, not bool.
 
     >>> weft.nn.functional.conv_tbc(weft.ones(3, 1, 1), weft.ones(2, 1, 1), weft.zeros(1)).flatten()
     tensor([2., 2.])
@@ -222,7 +223,8 @@ def conv_transpose1d(
     """The transpose of conv1d: [n, c, l] with a weight [c, o / groups, k].
 
     The result is [n, o, (l - 1) * stride - 2 * padding + dilation * (k - 1) + output_padding + 1];
-    [c, l] gives two dimensions. Raises RuntimeError for shapes that do not fit.
+    [c, l] gives two dimensions. Raises RuntimeError for shapes that do not fit. All are of one
+    dtype, not bool.
 
     >>> weft.nn.functional.conv_transpose1d(weft.tensor([[1.0, 2.0]]), weft.ones(1, 1, 2), stride=2)
     tensor([[1., 1., 2., 2.]])
@@ -259,7 +261,7 @@ def conv_transpose3d(
 
     Each size of the result is that of conv_transpose1d; [c, d, h, w] gives four dimensions. Raises
     RuntimeError for shapes that do not fit, and for an output_padding that neither stride nor
-    dilation exceeds.
+    dilation exceeds. All are of one dtype, not bool.
 
     >>> one, ones = weft.ones(1, 1, 1, 1), weft.ones(1, 1, 1, 2, 2)
     >>> weft.nn.functional.conv_transpose3d(one, ones)

@@ -72,7 +72,7 @@ _adaptive_avg_pool2d = _find("adaptive_avg_pool2d")
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """max(input, 0), element by element; NaN stays NaN.
 
-    Any shape and dtype; inplace writes into `input`.
+    Any shape and dtype; inplace writes into `input`. RuntimeError for bools and complex numbers.
 
     >>> weft.nn.functional.relu(weft.tensor([-1.0, 2.0]))
     tensor([0., 2.])
@@ -151,7 +151,7 @@ def softmin(
 ) -> Tensor:
     """softmax of -input.
 
-    Arguments and errors are those of softmax.
+    Arguments and errors are those of softmax. Floating dtypes.
 
     >>> weft.nn.functional.softmin(weft.tensor([1.0, 3.0]), 0)
     tensor([0.8808, 0.1192])
@@ -166,7 +166,7 @@ def log_softmax(
 ) -> Tensor:
     """log(softmax(input)) along `dim`, computed without overflow; `dim` as in softmax.
 
-    Arguments and errors are those of softmax.
+    Arguments and errors are those of softmax. Floating dtypes.
 
     >>> weft.nn.functional.log_softmax(weft.tensor([1.0, 3.0]), 0)
     tensor([-2.1269, -0.1269])
@@ -224,7 +224,7 @@ def batch_norm(
 
     `input` is [n, c] or [n, c, ...], and so is the result; the others are [c] or None. Raises
     ValueError in training for a single value a channel or an eps that is not above 0, RuntimeError
-    without running statistics otherwise.
+    without running statistics otherwise. All are of one dtype.
 
     >>> mean, var = weft.zeros(1), weft.ones(1)
     >>> weft.nn.functional.batch_norm(weft.tensor([[1.0], [3.0]]), mean, var, training=True)
@@ -261,7 +261,7 @@ def avg_pool2d(
     input, or divisor_override. (N, C, H, W) or (C, H, W) gives the same number of dimensions.
 
     Raises RuntimeError for other numbers of dimensions, and for a kernel larger than the padded
-    input.
+    input. The dtype, floating or int64, is that of the input.
 
     >>> weft.nn.functional.avg_pool2d(weft.arange(16.0).reshape(1, 4, 4), 2)
     tensor([[[ 2.5000,  4.5000],
@@ -286,7 +286,8 @@ def max_pool2d(
 
     A window begins every `stride` (None: kernel_size) entries, its own are `dilation` apart;
     ceil_mode counts windows that end outside. [c, h, w] gives three dimensions. Indices are int64,
-    i * w + j. Raises RuntimeError for a kernel larger than the padded input.
+    i * w + j. Raises RuntimeError for a kernel larger than the padded input. The dtype is that of
+    the input, real.
 
     >>> weft.nn.functional.max_pool2d(weft.arange(16).reshape(1, 4, 4), 2)
     tensor([[[ 5,  7],
@@ -309,6 +310,8 @@ def max_pool2d_with_indices(
 ) -> tuple[Tensor, Tensor]:
     """max_pool2d, and where the maxima lie.
 
+    Arguments, dtypes and errors are those of max_pool2d.
+
     >>> weft.nn.functional.max_pool2d_with_indices(weft.arange(4).reshape(1, 2, 2), 2)
     (tensor([[[3]]]), tensor([[[3]]]))
     """
@@ -322,7 +325,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     None in output_size keeps that size.
 
     [c, h, w] gives three dimensions. Raises RuntimeError for other numbers of them, ValueError for
-    fewer than sizes that are given one by one.
+    fewer than sizes that are given one by one. The dtype, floating, is that of the input.
 
     >>> weft.nn.functional.adaptive_avg_pool2d(weft.arange(16.0).reshape(1, 4, 4), (1, 2))
     tensor([[[6.5000, 8.5000]]])

@@ -12,7 +12,8 @@ class Adadelta(Optimizer):
     """p -= lr * d, d = g * sqrt(a + eps) / sqrt(v + eps) (Zeiler, 2012).
 
     v is a running mean of g**2, a one of d**2, both following with 1 - rho. `foreach`, `capturable`
-    and `differentiable` have no effect.
+    and `differentiable` have no effect. Raises ValueError for a negative lr, eps or weight_decay,
+    and for rho outside [0, 1].
 
     >>> p = weft.ones(1, requires_grad=True)
     >>> p.grad = weft.ones(1)

@@ -15,7 +15,7 @@ class Adagrad(Optimizer):
     """p -= lr / (1 + (t - 1) * lr_decay) * g / (sqrt(sum of g**2) + eps) (Duchi et al., 2011).
 
     initial_accumulator_value: where the sum starts. `foreach`, `differentiable` and `fused` have no
-    effect.
+    effect. Raises ValueError for a negative option.
 
     >>> p = weft.ones(1, requires_grad=True)
     >>> p.grad = weft.full((1,), 2.0)

@@ -12,7 +12,8 @@ from weft.optim.optimizer import Optimizer, gradients, options_of
 class Adamax(Optimizer):
     """p -= lr / (1 - beta1**t) * m / u, u = max(beta2 * u, abs(g) + eps) (Kingma and Ba, 2014).
 
-    m is a running mean of g. `foreach`, `capturable` and `differentiable` have no effect.
+    m is a running mean of g. `foreach`, `capturable` and `differentiable` have no effect. Raises
+    ValueError for a negative lr, eps or weight_decay, and for betas outside [0, 1).
 
     >>> p = weft.ones(1, requires_grad=True)
     >>> p.grad = weft.full((1,), 2.0)

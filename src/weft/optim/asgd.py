@@ -13,7 +13,8 @@ class ASGD(Optimizer):
     """p = p * (1 - lambd * eta) - eta * g, with the mean of p in state["ax"] (Polyak, 1992).
 
     eta = lr / (1 + lambd * lr * t)**alpha; the mean is taken from step t0 on. `foreach`,
-    `capturable` and `differentiable` have no effect.
+    `capturable` and `differentiable` have no effect. Raises ValueError for a negative lr or
+    weight_decay.
 
     >>> p = weft.ones(1, requires_grad=True)
     >>> p.grad = weft.ones(1)

@@ -18,7 +18,9 @@ class LBFGS(Optimizer):
     max_iter, max_eval: iterations and evaluations of the closure that one step may take (max_eval
     is max_iter * 5 // 4 unless given). tolerance_grad: a greatest gradient this small ends a step,
     tolerance_change: so does a change of parameters or loss this small. history_size: how many
-    differences are kept. line_search_fn: None (steps of lr) or "strong_wolfe".
+    differences are kept. line_search_fn: None (steps of lr) or "strong_wolfe". Raises ValueError
+    for a negative lr and for several groups, RuntimeError for another line_search_fn, TypeError for
+    a step without closure.
 
     >>> p = weft.tensor([3.0, -2.0], requires_grad=True)
     >>> optimizer = weft.optim.LBFGS([p], line_search_fn="strong_wolfe")

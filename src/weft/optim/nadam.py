@@ -12,10 +12,11 @@ from weft.optim.optimizer import Optimizer, gradients, options_of
 class NAdam(Optimizer):
     """Adam whose mean looks one step ahead (Dozat, 2016).
 
-    With mu_t = beta1 * (1 - 0.96**(t * momentum_decay) / 2), the mean is that of
-    mu_{t+1} * m / (1 - mu_1...mu_{t+1}) + (1 - mu_t) * g / (1 - mu_1...mu_t).
-    decoupled_weight_decay: shrinks the parameter instead of adding to the gradient. `foreach`,
-    `capturable` and `differentiable` have no effect.
+    With mu_t = beta1 * (1 - 0.96**(t * momentum_decay) / 2), the mean is that of mu_{t+1} * m / (1
+    - mu_1...mu_{t+1}) + (1 - mu_t) * g / (1 - mu_1...mu_t). decoupled_weight_decay: shrinks the
+    parameter instead of adding to the gradient. `foreach`, `capturable` and `differentiable` have
+    no effect. Raises ValueError for a negative lr, eps, weight_decay or momentum_decay, and for
+    betas outside [0, 1).
 
     >>> p = weft.ones(1, requires_grad=True)
     >>> p.grad = weft.full((1,), 2.0)

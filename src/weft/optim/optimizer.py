@@ -35,7 +35,7 @@ class Optimizer(Hookable):
     A subclass defines `step`, and may define `_update(group)`, which `step` calls for each group.
 
     Raises TypeError for a single tensor, ValueError for no parameters, and for one that is in two
-    groups.
+    groups. Parameters are of floating or complex dtypes; states are of the same dtypes.
 
     >>> class SignDescent(weft.optim.Optimizer):
     ...     def __init__(self, params, lr):

@@ -14,7 +14,8 @@ class RAdam(Optimizer):
     While the length rho_t of the simple moving average that equals the running variance is at most
     5, the step is lr * m, afterwards it is divided by the root as Adam's and multiplied by
     sqrt((rho_t - 4)(rho_t - 2) rho / ((rho - 4)(rho - 2) rho_t)). decoupled_weight_decay: shrinks
-    the parameter. `foreach`, `capturable` and `differentiable` have no effect.
+    the parameter. `foreach`, `capturable` and `differentiable` have no effect. Raises ValueError
+    for a negative lr, eps or weight_decay, and for betas outside [0, 1).
 
     >>> p = weft.ones(1, requires_grad=True)
     >>> p.grad = weft.full((1,), 2.0)

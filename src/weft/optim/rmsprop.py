@@ -12,7 +12,8 @@ class RMSprop(Optimizer):
     """p -= lr * g / (sqrt(v) + eps), with v a running mean of g**2 (Tieleman and Hinton, 2012).
 
     alpha: how slowly v follows. centered: takes the running mean of g, squared, from v. momentum:
-    sums up the steps. `foreach`, `capturable` and `differentiable` have no effect.
+    sums up the steps. `foreach`, `capturable` and `differentiable` have no effect. Raises
+    ValueError for a negative lr, eps, momentum, weight_decay or alpha.
 
     >>> p = weft.ones(1, requires_grad=True)
     >>> p.grad = weft.ones(1)

@@ -13,8 +13,9 @@ class Rprop(Optimizer):
     """p -= sign(g) * s (Riedmiller and Braun, 1993), for whole batches.
 
     The step size s grows by etas[1] while the gradient keeps its sign and shrinks by etas[0] where
-    it turns (there nothing moves once), within step_sizes. It starts at lr. `foreach`,
-    `capturable` and `differentiable` have no effect.
+    it turns (there nothing moves once), within step_sizes. It starts at lr. `foreach`, `capturable`
+    and `differentiable` have no effect. Raises ValueError for a negative lr, and unless 0 < etas[0]
+    < 1 < etas[1].
 
     >>> p = weft.ones(2, requires_grad=True)
     >>> p.grad = weft.tensor([5.0, -7.0])

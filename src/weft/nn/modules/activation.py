@@ -115,7 +115,7 @@ class Softmax(_Layer, of="softmax"):
 class Softmax2d(Module):
     """Softmax over the channels of [n, c, h, w] or [c, h, w].
 
-    Raises ValueError for other numbers of dimensions.
+    Raises ValueError for other numbers of dimensions. Floating dtypes.
 
     >>> weft.nn.Softmax2d()(weft.zeros(2, 1, 2))
     tensor([[[0.5000, 0.5000]],

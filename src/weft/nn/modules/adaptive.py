@@ -29,7 +29,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
     Called with inputs [n, in_features] or [in_features] and targets [n] or none; gives (output,
     loss). Raises ValueError for cutoffs that do not rise from 1 to n_classes - 1, RuntimeError for
-    shapes that do not fit and for targets that are no classes.
+    shapes that do not fit and for targets that are no classes. Floating dtypes; targets are int64.
 
     >>> layer = weft.nn.AdaptiveLogSoftmaxWithLoss(4, 6, [2, 4], div_value=2.0)
     >>> round(layer.log_prob(weft.zeros(1, 4)).exp().sum().item(), 4)

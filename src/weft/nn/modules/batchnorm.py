@@ -119,7 +119,8 @@ class BatchNorm1d(_BatchNorm):
 
     Statistics of the batch in training, which the running ones follow by momentum (None: their mean
     so far), otherwise these. affine: learns a scale and a shift a channel. Raises ValueError for
-    other numbers of dimensions, and for a single value a channel in training.
+    other numbers of dimensions, and for a single value a channel in training. The dtype, floating,
+    is that of the parameters.
 
     >>> weft.nn.BatchNorm1d(1)(weft.tensor([[1.0], [3.0]])).detach()
     tensor([[-1.0000],
@@ -132,7 +133,7 @@ class BatchNorm1d(_BatchNorm):
 class BatchNorm2d(_BatchNorm):
     """Batch normalisation of [n, c, h, w].
 
-    Arguments and errors are those of BatchNorm1d.
+    Arguments and errors are those of BatchNorm1d. The dtype, floating, is that of the parameters.
 
     >>> weft.nn.BatchNorm2d(3)(weft.ones(2, 3, 4, 4)).shape
     torch.Size([2, 3, 4, 4])
@@ -144,7 +145,7 @@ class BatchNorm2d(_BatchNorm):
 class BatchNorm3d(_BatchNorm):
     """Batch normalisation of [n, c, d, h, w].
 
-    Arguments and errors are those of BatchNorm1d.
+    Arguments and errors are those of BatchNorm1d. The dtype, floating, is that of the parameters.
 
     >>> weft.nn.BatchNorm3d(3)(weft.ones(2, 3, 4, 4, 4)).shape
     torch.Size([2, 3, 4, 4, 4])

@@ -136,7 +136,8 @@ class _ConvNd(Module):
 class Conv1d(_ConvNd):
     """Convolution (cross-correlation) of [n, in_channels, l]: [n, out_channels, l_out].
 
-    The arguments are those of Conv2d, for one dimension; so are the errors.
+    The arguments are those of Conv2d, for one dimension; so are the errors. The dtype is that of
+    the parameters.
 
     >>> weft.nn.Conv1d(3, 4, 5, padding="same")(weft.ones(2, 3, 10)).shape
     torch.Size([2, 4, 10])
@@ -152,7 +153,7 @@ class Conv2d(_ConvNd):
     numbers, or one for each dimension. padding may be "valid" or "same"; padding_mode says what is
     put there: "zeros", "reflect", "replicate" or "circular". Without n there is one dimension less.
     Raises ValueError for groups that do not divide the channels and for another padding_mode,
-    RuntimeError for inputs that do not fit.
+    RuntimeError for inputs that do not fit. The dtype is that of the parameters.
 
     >>> weft.nn.Conv2d(3, 4, 3, stride=2, padding=1)(weft.ones(2, 3, 8, 8)).shape
     torch.Size([2, 4, 4, 4])
@@ -164,7 +165,8 @@ class Conv2d(_ConvNd):
 class Conv3d(_ConvNd):
     """Convolution of [n, in_channels, d, h, w]: [n, out_channels, d', h', w'].
 
-    The arguments are those of Conv2d, for three dimensions; so are the errors.
+    The arguments are those of Conv2d, for three dimensions; so are the errors. The dtype is that of
+    the parameters.
 
     >>> weft.nn.Conv3d(1, 2, 2)(weft.ones(1, 1, 4, 4, 4)).shape
     torch.Size([1, 2, 3, 3, 3])
@@ -238,7 +240,8 @@ class _ConvTransposeNd(_ConvNd):
 class ConvTranspose1d(_ConvTransposeNd):
     """What the gradient of Conv1d does: [n, in_channels, l] grows by the stride.
 
-    The arguments are those of ConvTranspose2d, for one dimension; so are the errors.
+    The arguments are those of ConvTranspose2d, for one dimension; so are the errors. The dtype is
+    that of the parameters.
 
     >>> weft.nn.ConvTranspose1d(3, 4, 2, stride=2)(weft.ones(1, 3, 5)).shape
     torch.Size([1, 4, 10])
@@ -253,7 +256,8 @@ class ConvTranspose2d(_ConvTransposeNd):
     Gives [n, out_channels, h', w'] with h' = (h - 1) * stride - 2 * padding + dilation *
     (kernel_size - 1) + output_padding + 1, and w' alike; `output_size` of the call chooses
     output_padding. Raises ValueError for groups that do not divide the channels and for another
-    padding_mode than "zeros", RuntimeError for inputs that do not fit.
+    padding_mode than "zeros", RuntimeError for inputs that do not fit. The dtype is that of the
+    parameters.
 
     >>> weft.nn.ConvTranspose2d(3, 4, 2, stride=2)(weft.ones(1, 3, 5, 5)).shape
     torch.Size([1, 4, 10, 10])
@@ -265,7 +269,8 @@ class ConvTranspose2d(_ConvTransposeNd):
 class ConvTranspose3d(_ConvTransposeNd):
     """What the gradient of Conv3d does: [n, in_channels, d, h, w] grows by the stride.
 
-    The arguments are those of ConvTranspose2d, for three dimensions; so are the errors.
+    The arguments are those of ConvTranspose2d, for three dimensions; so are the errors. The dtype
+    is that of the parameters.
 
     >>> weft.nn.ConvTranspose3d(3, 4, 2, stride=2)(weft.ones(1, 3, 2, 2, 2)).shape
     torch.Size([1, 4, 4, 4, 4])

@@ -13,7 +13,7 @@ class Flatten(_Layer):
     """Merges the dimensions start_dim to end_dim; by default all but the batch.
 
     A view where the layout allows, otherwise a copy. Raises IndexError for dimensions that are not
-    there.
+    there. Any dtype.
 
     >>> weft.nn.Flatten()(weft.ones(2, 3, 4)).shape
     torch.Size([2, 12])
@@ -31,7 +31,7 @@ class Flatten(_Layer):
 class Unflatten(_Layer):
     """Splits dimension `dim` into the sizes unflattened_size.
 
-    One size may be -1. Raises RuntimeError for sizes whose product is another.
+    One size may be -1. Raises RuntimeError for sizes whose product is another. Any dtype.
 
     >>> weft.nn.Unflatten(1, (2, -1))(weft.ones(3, 6)).shape
     torch.Size([3, 2, 3])

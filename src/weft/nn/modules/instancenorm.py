@@ -48,7 +48,8 @@ class InstanceNorm1d(_InstanceNorm):
     """Instance normalisation of [n, c, l] or [c, l].
 
     affine: learns a scale and a shift a channel; track_running_stats: keeps statistics, by which it
-    normalises outside of training. Raises ValueError for other numbers of dimensions.
+    normalises outside of training. Raises ValueError for other numbers of dimensions. Floating
+    dtypes.
 
     >>> weft.nn.InstanceNorm1d(1)(weft.tensor([[1.0, 3.0]]))
     tensor([[-1.0000,  1.0000]])
@@ -60,7 +61,7 @@ class InstanceNorm1d(_InstanceNorm):
 class InstanceNorm2d(_InstanceNorm):
     """Instance normalisation of [n, c, h, w] or [c, h, w].
 
-    Arguments and errors are those of InstanceNorm1d.
+    Arguments and errors are those of InstanceNorm1d. Floating dtypes.
 
     >>> weft.nn.InstanceNorm2d(1)(weft.tensor([[[1.0, 3.0]]]))
     tensor([[[-1.0000,  1.0000]]])
@@ -72,7 +73,7 @@ class InstanceNorm2d(_InstanceNorm):
 class InstanceNorm3d(_InstanceNorm):
     """Instance normalisation of [n, c, d, h, w] or [c, d, h, w].
 
-    Arguments and errors are those of InstanceNorm1d.
+    Arguments and errors are those of InstanceNorm1d. Floating dtypes.
 
     >>> weft.nn.InstanceNorm3d(1)(weft.tensor([[[[1.0, 3.0]]]]))
     tensor([[[[-1.0000,  1.0000]]]])

@@ -74,6 +74,8 @@ class _Lazy(_LazyModuleMixin):
 class LazyLinear(_Lazy, Linear):
     """Linear with in_features of the first input's last size.
 
+    Shapes, dtypes and errors are those of Linear.
+
     >>> layer = weft.nn.LazyLinear(4)
     >>> layer(weft.ones(2, 3)).shape, layer
     (torch.Size([2, 4]), Linear(in_features=3, out_features=4, bias=True))
@@ -143,6 +145,8 @@ class _LazyConv(_LazyConvNd):
 class LazyConv1d(_LazyConv, Conv1d):
     """Conv1d with in_channels of the first input.
 
+    Shapes, dtypes and errors are those of Conv1d.
+
     >>> weft.nn.LazyConv1d(4, 3)(weft.ones(2, 5, 8)).shape
     torch.Size([2, 4, 6])
     """
@@ -153,6 +157,8 @@ class LazyConv1d(_LazyConv, Conv1d):
 class LazyConv2d(_LazyConv, Conv2d):
     """Conv2d with in_channels of the first input.
 
+    Shapes, dtypes and errors are those of Conv2d.
+
     >>> weft.nn.LazyConv2d(4, 3, padding=1)(weft.ones(2, 5, 8, 8)).shape
     torch.Size([2, 4, 8, 8])
     """
@@ -162,6 +168,8 @@ class LazyConv2d(_LazyConv, Conv2d):
 
 class LazyConv3d(_LazyConv, Conv3d):
     """Conv3d with in_channels of the first input.
+
+    Shapes, dtypes and errors are those of Conv3d.
 
     >>> weft.nn.LazyConv3d(4, 2)(weft.ones(1, 5, 3, 3, 3)).shape
     torch.Size([1, 4, 2, 2, 2])
@@ -194,6 +202,8 @@ class _LazyConvTranspose(_LazyConvNd, _ConvTransposeNd):
 class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
     """ConvTranspose1d with in_channels of the first input.
 
+    Shapes, dtypes and errors are those of ConvTranspose1d.
+
     >>> weft.nn.LazyConvTranspose1d(4, 2, stride=2)(weft.ones(1, 3, 5)).shape
     torch.Size([1, 4, 10])
     """
@@ -204,6 +214,8 @@ class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
 class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
     """ConvTranspose2d with in_channels of the first input.
 
+    Shapes, dtypes and errors are those of ConvTranspose2d.
+
     >>> weft.nn.LazyConvTranspose2d(4, 2, stride=2)(weft.ones(1, 3, 5, 5)).shape
     torch.Size([1, 4, 10, 10])
     """
@@ -213,6 +225,8 @@ class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
 
 class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
     """ConvTranspose3d with in_channels of the first input.
+
+    Shapes, dtypes and errors are those of ConvTranspose3d.
 
     >>> weft.nn.LazyConvTranspose3d(4, 2)(weft.ones(1, 3, 2, 2, 2)).shape
     torch.Size([1, 4, 3, 3, 3])
@@ -262,6 +276,8 @@ class _LazyNorm(_Lazy, _BatchNorm):
 class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
     """BatchNorm1d with num_features of the first input.
 
+    Shapes, dtypes and errors are those of BatchNorm1d.
+
     >>> norm = weft.nn.LazyBatchNorm1d()
     >>> norm(weft.ones(2, 3)).shape, norm.running_mean
     (torch.Size([2, 3]), tensor([0.1000, 0.1000, 0.1000]))
@@ -273,6 +289,8 @@ class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
 class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
     """BatchNorm2d with num_features of the first input.
 
+    Shapes, dtypes and errors are those of BatchNorm2d.
+
     >>> weft.nn.LazyBatchNorm2d()(weft.ones(2, 3, 4, 4)).shape
     torch.Size([2, 3, 4, 4])
     """
@@ -282,6 +300,8 @@ class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
 
 class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
     """BatchNorm3d with num_features of the first input.
+
+    Shapes, dtypes and errors are those of BatchNorm3d.
 
     >>> weft.nn.LazyBatchNorm3d()(weft.ones(2, 3, 4, 4, 4)).shape
     torch.Size([2, 3, 4, 4, 4])
@@ -297,6 +317,8 @@ class _LazyInstanceNorm(_LazyNorm, _InstanceNorm):
 class LazyInstanceNorm1d(_LazyInstanceNorm, InstanceNorm1d):
     """InstanceNorm1d with num_features of the first input; learns and tracks unless told not to.
 
+    Shapes, dtypes and errors are those of InstanceNorm1d.
+
     >>> weft.nn.LazyInstanceNorm1d()(weft.ones(2, 3, 4)).shape
     torch.Size([2, 3, 4])
     """
@@ -307,6 +329,8 @@ class LazyInstanceNorm1d(_LazyInstanceNorm, InstanceNorm1d):
 class LazyInstanceNorm2d(_LazyInstanceNorm, InstanceNorm2d):
     """InstanceNorm2d with num_features of the first input; learns and tracks unless told not to.
 
+    Shapes, dtypes and errors are those of InstanceNorm2d.
+
     >>> weft.nn.LazyInstanceNorm2d()(weft.ones(2, 3, 4, 4)).shape
     torch.Size([2, 3, 4, 4])
     """
@@ -316,6 +340,8 @@ class LazyInstanceNorm2d(_LazyInstanceNorm, InstanceNorm2d):
 
 class LazyInstanceNorm3d(_LazyInstanceNorm, InstanceNorm3d):
     """InstanceNorm3d with num_features of the first input; learns and tracks unless told not to.
+
+    Shapes, dtypes and errors are those of InstanceNorm3d.
 
     >>> weft.nn.LazyInstanceNorm3d()(weft.ones(2, 3, 4, 4, 4)).shape
     torch.Size([2, 3, 4, 4, 4])

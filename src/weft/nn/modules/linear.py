@@ -33,7 +33,7 @@ class Linear(Module):
     """input @ weight.T + bias: [*, in_features] to [*, out_features].
 
     weight and bias start uniformly within 1 / sqrt(in_features). Raises RuntimeError for another
-    last size.
+    last size. The dtype is that of the parameters.
 
     >>> weft.nn.Linear(3, 4)(weft.ones(2, 3)).shape
     torch.Size([2, 4])

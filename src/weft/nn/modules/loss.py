@@ -93,6 +93,8 @@ class NLLLoss(_WeightedLoss, of="nll_loss"):
 class NLLLoss2d(NLLLoss):
     """NLLLoss under the name that it had for images.
 
+    Shapes, dtypes and errors are those of NLLLoss.
+
     >>> weft.nn.NLLLoss2d()(weft.zeros(1, 2, 3, 3), weft.ones(1, 3, 3, dtype=weft.int64))
     tensor(0.)
     """

@@ -74,7 +74,7 @@ class GroupNorm(_Affine):
     """Normalises each of num_groups groups of the channels of [n, c, *].
 
     affine: learns a scale and a shift a channel. Raises ValueError for a number of groups that does
-    not divide num_channels.
+    not divide num_channels. The dtype, floating, is that of the parameters.
 
     >>> weft.nn.GroupNorm(1, 2)(weft.tensor([[1.0, 3.0]])).detach()
     tensor([[-1.0000,  1.0000]])

@@ -25,10 +25,10 @@ class _Pad(Module):
             cls._dims = dims
         if cls.__module__ != __name__ or not cls._dims or cls._mode == "circular":
             return
-        told = f"`padding` and errors are those of CircularPad{cls._dims}d."
+        told = f"`padding`, dtypes and errors are those of CircularPad{cls._dims}d."
         if cls._mode == "constant":
             least = ("any number of", "at least two", "at least three")[cls._dims - 1]
-            told = f"`padding` is that of CircularPad{cls._dims}d, for {least} dimensions."
+            told = f"As CircularPad{cls._dims}d, for {least} dimensions; so are dtypes and errors."
         _tell(cls, told)
 
     def __init__(self, padding: Any) -> None:
@@ -168,7 +168,7 @@ class CircularPad1d(_Pad, mode="circular", dims=1):
     """[n, c, l] gone round.
 
     `padding` is a number, or one for the left and one for the right. Without n there is one
-    dimension less. Raises as weft.nn.functional.pad.
+    dimension less. Raises as weft.nn.functional.pad. Any dtype.
 
     >>> weft.nn.CircularPad1d((1, 0))(weft.tensor([[1, 2, 3]]))
     tensor([[3, 1, 2, 3]])
@@ -179,7 +179,7 @@ class CircularPad2d(_Pad, mode="circular", dims=2):
     """[n, c, h, w] gone round.
 
     `padding` is a number, or four: left, right, top, bottom. Without n there is one dimension less.
-    Raises as weft.nn.functional.pad.
+    Raises as weft.nn.functional.pad. Any dtype.
 
     >>> weft.nn.CircularPad2d((1, 1, 0, 0))(weft.tensor([[[1, 2, 3]]]))
     tensor([[[3, 1, 2, 3, 1]]])
@@ -190,7 +190,7 @@ class CircularPad3d(_Pad, mode="circular", dims=3):
     """[n, c, d, h, w] gone round.
 
     `padding` is a number, or six, the last dimension's first. Without n there is one dimension
-    less. Raises as weft.nn.functional.pad.
+    less. Raises as weft.nn.functional.pad. Any dtype.
 
     >>> weft.nn.CircularPad3d(1)(weft.ones(1, 2, 2, 2)).shape
     torch.Size([1, 4, 4, 4])

@@ -319,7 +319,7 @@ class FractionalMaxPool2d(_FractionalMaxPoolNd):
     """Maxima of [n, c, h, w] over windows at drawn places (Graham, 2015).
 
     Arguments and errors are those of weft.nn.functional.fractional_max_pool2d; a ratio is between 0
-    and 1.
+    and 1. Floating dtypes.
 
     >>> weft.nn.FractionalMaxPool2d(2, output_size=1)(weft.arange(16.0).reshape(1, 4, 4))
     tensor([[[15.]]])
@@ -332,7 +332,7 @@ class FractionalMaxPool3d(_FractionalMaxPoolNd):
     """Maxima of [n, c, d, h, w] over windows at drawn places.
 
     Arguments and errors are those of weft.nn.functional.fractional_max_pool3d; a ratio is between 0
-    and 1.
+    and 1. Floating dtypes.
 
     >>> weft.nn.FractionalMaxPool3d(2, output_size=1)(weft.arange(8.0).reshape(1, 2, 2, 2))
     tensor([[[[7.]]]])

@@ -299,7 +299,8 @@ class RNNBase(Module):
 class RNN(RNNBase):
     """h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu with nonlinearity='relu'.
 
-    Arguments, shapes and errors are those of LSTM; the state is one tensor.
+    Arguments, shapes and errors are those of LSTM; the state is one tensor. The dtype, floating, is
+    that of the parameters.
 
     >>> output, h = weft.nn.RNN(3, 4, bidirectional=True)(weft.zeros(5, 2, 3))
     >>> output.shape, h.shape
@@ -333,7 +334,8 @@ class LSTM(RNNBase):
     Input [t, n, input_size], or [n, t, input_size] with batch_first, or [t, input_size], or a
     PackedSequence; an initial state may follow. Gives the output [t, n, directions * hidden_size]
     and the last state, [num_layers * directions, n, hidden_size] each; proj_size projects h. Raises
-    RuntimeError or ValueError for sizes that do not fit.
+    RuntimeError or ValueError for sizes that do not fit. The dtype, floating, is that of the
+    parameters.
 
     >>> lstm = weft.nn.LSTM(3, 4, num_layers=2)
     >>> output, (h, c) = lstm(weft.zeros(5, 1, 3))
@@ -355,7 +357,8 @@ class LSTM(RNNBase):
 class GRU(RNNBase):
     """Gated recurrent unit; gates are ordered reset, update, new.
 
-    Arguments, shapes and errors are those of LSTM; the state is one tensor.
+    Arguments, shapes and errors are those of LSTM; the state is one tensor. The dtype, floating, is
+    that of the parameters.
 
     >>> output, h = weft.nn.GRU(3, 4)(weft.zeros(5, 2, 3))
     >>> output.shape, h.shape

@@ -92,7 +92,7 @@ class RNNCell(RNNCellBase):
     """h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu with nonlinearity='relu'.
 
     Input [n, input_size] or [input_size]; the state alike, zeros unless given. Raises RuntimeError
-    or ValueError for sizes that do not fit.
+    or ValueError for sizes that do not fit. The dtype, floating, is that of the parameters.
 
     >>> weft.nn.RNNCell(3, 4)(weft.ones(2, 3)).shape
     torch.Size([2, 4])
@@ -134,7 +134,8 @@ class LSTMCell(RNNCellBase):
     """One step of LSTM.
 
     Input [n, input_size] or [input_size]; the state is (h, c) alike, zeros unless given. Raises
-    RuntimeError or ValueError for sizes that do not fit.
+    RuntimeError or ValueError for sizes that do not fit. The dtype, floating, is that of the
+    parameters.
 
     >>> h, c = weft.nn.LSTMCell(3, 4)(weft.ones(2, 3))
     >>> h.shape, c.shape
@@ -165,7 +166,7 @@ class GRUCell(RNNCellBase):
     """One step of GRU.
 
     Input [n, input_size] or [input_size]; the state alike, zeros unless given. Raises RuntimeError
-    or ValueError for sizes that do not fit.
+    or ValueError for sizes that do not fit. The dtype, floating, is that of the parameters.
 
     >>> weft.nn.GRUCell(3, 4)(weft.ones(2, 3)).shape
     torch.Size([2, 4])

@@ -21,7 +21,7 @@ class SyncBatchNorm(_BatchNorm):
 
     In training the processes sum their statistics, and backward their gradients: the values are
     those of one process with all batches. Without groups it is BatchNorm. ValueError for inputs of
-    less than two dimensions.
+    less than two dimensions. The dtype, floating, is that of the parameters.
 
     >>> net = weft.nn.Sequential(weft.nn.BatchNorm2d(3))
     >>> weft.nn.SyncBatchNorm.convert_sync_batchnorm(net)[0].running_mean

@@ -82,7 +82,8 @@ class TransformerEncoderLayer(_TransformerLayer):
 
     norm_first normalises before each part instead of after it.
 
-    [s, n, d_model] gives the same shape; batch_first: [n, s, d_model].
+    [s, n, d_model] gives the same shape; batch_first: [n, s, d_model]. Floating dtypes;
+    RuntimeError for sizes that do not fit.
 
     >>> weft.nn.TransformerEncoderLayer(4, 2, 8)(weft.ones(5, 1, 4)).shape
     torch.Size([5, 1, 4])
@@ -118,7 +119,7 @@ class TransformerEncoderLayer(_TransformerLayer):
 class TransformerEncoder(Module):
     """num_layers copies of an encoder layer, one after the other, then `norm` if given.
 
-    src [s, n, d] gives [s, n, d].
+    src [s, n, d] gives [s, n, d]. Floating dtypes; RuntimeError for sizes that do not fit.
 
     >>> layer = weft.nn.TransformerEncoderLayer(4, 2, 8)
     >>> weft.nn.TransformerEncoder(layer, 2)(weft.ones(5, 1, 4)).shape
@@ -154,7 +155,8 @@ class TransformerEncoder(Module):
 class TransformerDecoderLayer(_TransformerLayer):
     """Self-attention, attention to the encoder's output, and a feed-forward network.
 
-    Each has dropout, shortcut and LayerNorm; norm_first normalises before each part.
+    Each has dropout, shortcut and LayerNorm; norm_first normalises before each part. Floating
+    dtypes; RuntimeError for sizes that do not fit.
 
     >>> layer = weft.nn.TransformerDecoderLayer(4, 2, 8)
     >>> layer(weft.ones(3, 1, 4), weft.ones(5, 1, 4)).shape
@@ -200,7 +202,8 @@ class TransformerDecoderLayer(_TransformerLayer):
 class TransformerDecoder(Module):
     """num_layers copies of a decoder layer, one after the other, then `norm` if given.
 
-    tgt [t, n, d] and memory [s, n, d] give [t, n, d].
+    tgt [t, n, d] and memory [s, n, d] give [t, n, d]. Floating dtypes; RuntimeError for sizes that
+    do not fit.
 
     >>> layer = weft.nn.TransformerDecoderLayer(4, 2, 8)
     >>> decoder = weft.nn.TransformerDecoder(layer, 2)
@@ -237,7 +240,8 @@ class TransformerDecoder(Module):
 class Transformer(Module):
     """Encoder and decoder: src [s, n, d_model] and tgt [t, n, d_model] give [t, n, d_model].
 
-    custom_encoder, custom_decoder stand for those that would be made here.
+    custom_encoder, custom_decoder stand for those that would be made here. Floating dtypes;
+    RuntimeError for sizes that do not fit.
 
     >>> model = weft.nn.Transformer(4, 2, 1, 1, 8)
     >>> model(weft.ones(5, 1, 4), weft.ones(3, 1, 4)).shape
