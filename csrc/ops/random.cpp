@@ -169,6 +169,14 @@ Tensor uniform_(const Tensor& self, double from, double to, const Ref<Generator>
     uniform_(as_real(self), from, to, generator);
     return self;
   }
+  dispatch(self.dtype(), [&]<class T>(std::type_identity<T>) {
+    using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
+    if constexpr (std::is_floating_point_v<T> || is_small_float<T>)
+      for (const double number : {from, to, to - from})
+        WEFT_CHECK(std::isfinite(static_cast<Real>(cast_real<T>(number))),
+                   "uniform_: expected a range inside ", self.dtype(), ", got [", from, ", ", to,
+                   ")");
+  });
   fill_each("uniform_", self, generator, [&]<class T>(Generator& source, std::type_identity<T>) {
     if constexpr (std::is_floating_point_v<T> || is_small_float<T>) {
       return draw_uniform<T>(source, from, to);
@@ -289,9 +297,6 @@ Tensor dropout_mask(const Tensor& input, double p) {
   return mask;
 }
 
-namespace {
-
-// Values a random integer of the dtype may have when no range is given: [0, limit).
 uint64_t default_limit(DType dtype) {
   return dispatch(dtype, []<class T>(std::type_identity<T>) -> uint64_t {
     if constexpr (is_small_float<T>) {
@@ -305,6 +310,8 @@ uint64_t default_limit(DType dtype) {
     }
   });
 }
+
+namespace {
 
 void check_real(const char* op, const Tensor& self) {
   WEFT_CHECK(!is_complex(self.dtype()), op, ": expected a real dtype, got ", self.dtype());

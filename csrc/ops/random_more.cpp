@@ -82,6 +82,10 @@ Tensor randint_like(const Tensor& self, int64_t high, MaybeDType dtype, MaybeInt
 Tensor randperm(int64_t n, const Ref<Generator>& generator, MaybeDType dtype, MaybeInt layout,
                 MaybeDevice device, MaybeBool pin_memory) {
   WEFT_CHECK(n >= 0, "randperm: expected n >= 0, got ", n);
+  const DType kind = dtype.value_or(DType::I64);
+  const uint64_t limit = kind == DType::BF16 || is_complex(kind) ? 0 : default_limit(kind);
+  WEFT_CHECK(limit == 0 || static_cast<uint64_t>(n) <= limit, "randperm: expected at most ", limit,
+             " numbers of ", kind, ", got ", n);
   const int64_t size[] = {n};
   Tensor out = empty(size, DType::I64, layout, device, pin_memory, {});
   int64_t* data = out.data_as<int64_t>();
@@ -96,7 +100,7 @@ Tensor randperm(int64_t n, const Ref<Generator>& generator, MaybeDType dtype, Ma
       std::swap(data[i], data[i + static_cast<int64_t>(draw % static_cast<uint64_t>(n - i))]);
     }
   }
-  return as_dtype(out, dtype.value_or(DType::I64));
+  return as_dtype(out, kind);
 }
 Tensor randperm(int64_t n, MaybeDType dtype, MaybeInt layout, MaybeDevice device,
                 MaybeBool pin_memory) {

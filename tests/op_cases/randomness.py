@@ -10,7 +10,7 @@ import numpy as np
 
 import weft
 
-from .spec import case
+from .spec import A, Fails, S, case
 
 _N = 40_000
 
@@ -44,7 +44,14 @@ def _inplace(function: Any, *args: float) -> Callable[[], Any]:
 
 case("rand", check=lambda f: _uniform(0, 1, lambda: f(_N)), grad=False)
 case("rand_like", check=lambda f: _uniform(0, 1, lambda: f(weft.empty(_N))), grad=False)
-case("uniform_", check=lambda f: _uniform(-2, 3, _inplace(f, -2, 3)), grad=False)
+case(
+    "uniform_",
+    check=lambda f: _uniform(-2, 3, _inplace(f, -2, 3)),
+    grad=False,
+    fails=(
+        Fails(S(A((2,)), 0, 1e300), RuntimeError, "uniform_: expected a range inside float32, got [0, 1e+300)"),
+    ),
+)
 case("randn", check=lambda f: _moments(_same_after_seed(lambda: f(_N)), 0, 1), grad=False)
 case("randn_like", check=lambda f: _moments(_same_after_seed(lambda: f(weft.empty(_N))), 0, 1), grad=False)
 case("normal_", check=lambda f: _moments(_same_after_seed(_inplace(f, 3, 2)), 3, 2), grad=False)
@@ -64,7 +71,14 @@ def _permutation(function: Any) -> None:
     assert sorted(order.tolist()) == list(range(1000))
 
 
-case("randperm", check=_permutation, grad=False)
+case(
+    "randperm",
+    check=_permutation,
+    grad=False,
+    fails=(
+        Fails(S(257, dtype=weft.uint8), RuntimeError, "randperm: expected at most 256 numbers of uint8, got 257"),
+    ),
+)
 
 
 def _coin(values: Any, p: float) -> None:
