@@ -79,12 +79,12 @@ op(
 )
 op(
     "moveaxis.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
-    doc="movedim.",
+    doc="movedim, under the name that NumPy has.",
     compose="self.movedim(source, destination)",
 )
 op(
     "moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
-    doc="movedim.",
+    doc="movedim, under the name that NumPy has.",
     compose="self.movedim(source, destination)",
 )
 op(

@@ -63,7 +63,7 @@ def _bitwise(name: str, body: Callable[[Any, Any], Any]) -> None:
         more = ("number_first",) if other == "Tensor" else ()
         op(
             f"bitwise_{name}.{other}(Tensor self, {other} other) -> Tensor",
-            doc=f"Bit by bit {name} of integers; logical {name} of bools.",
+            doc=f"The bitwise {name} of integers; logical {name} of bools.",
             pointwise=lambda self, other: body(self, other),
             dtypes=("bool", *INTEGERS),
             tags=("nondifferentiable", "commutative", "bitwise", *more),
@@ -75,7 +75,7 @@ _bitwise("or", operator.or_)
 _bitwise("xor", operator.xor)
 op(
     "bitwise_not(Tensor self) -> Tensor",
-    doc="All bits turned; logical not of bools.",
+    doc="All bits inverted; the logical not of bools.",
     pointwise=lambda self: ~self,
     dtypes=("bool", *INTEGERS),
     tags=("nondifferentiable", "bitwise", "exact_out"),

@@ -67,7 +67,7 @@ op(
 op(
     "conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, "
     "int[2] padding=0, int[2] output_padding=0, int groups=1, int[2] dilation=1) -> Tensor",
-    doc="The transpose of conv2d: what its gradient does to images.",
+    doc="The transpose of conv2d: the gradient of its input, as a forward operator.",
     tags=("composite", "autocast_lower", "by_channels"),
 )
 backward_op(
@@ -100,7 +100,7 @@ backward_op(
 op(
     "max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], "
     "int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
-    doc="The greatest element of each window, and where it lies in its image.",
+    doc="The greatest element of each window, and its index in its image.",
     grad={"self": "_max_pool2d_backward(grad, result1, self.shape)"},
     tags=("by_channels",),
     variants="nn",

@@ -13,7 +13,7 @@ def _copied(schema: str, expression: str) -> None:
     name = schema.partition("(")[0].partition(".")[0].removesuffix("_copy")
     op(
         schema,
-        doc=f"What {name} shows, as a copy.",
+        doc=f"The result of {name}, as a copy.",
         compose=f"({expression}).clone()",
         out=True,
         variants="fm" if name == "narrow" else "f",

@@ -16,27 +16,27 @@ def _count(schema: str, doc: str, **rest: Any) -> None:
 _count(
     f"searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, {_SEARCH}, str? side=None, "
     "Tensor? sorter=None) -> Tensor",
-    "Where each value of self would go in the sorted rows (right: behind its equals).",
+    "The index at which each value of self keeps the rows sorted (right: behind equal entries).",
     out=True,
     shape="self",
 )
 _count(
     f"searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, {_SEARCH}, str? side=None, "
     "Tensor? sorter=None) -> Tensor",
-    "Where a number would go in a sorted vector.",
+    "The index at which a number keeps a vector sorted.",
     out=True,
     shape="[]",
 )
 _count(
     f"bucketize.Tensor(Tensor self, Tensor boundaries, *, {_SEARCH}) -> Tensor",
-    "Which of the intervals between the sorted boundaries holds each value.",
+    "The index of the interval between sorted boundaries that holds each value.",
     variants="f",
     out=True,
     shape="self",
 )
 _count(
     f"bucketize.Scalar(Scalar self, Tensor boundaries, *, {_SEARCH}) -> Tensor",
-    "Which of the intervals between the sorted boundaries holds a number.",
+    "The index of the interval between sorted boundaries that holds a number.",
     variants="f",
     out=True,
     shape="[]",

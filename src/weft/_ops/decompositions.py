@@ -53,7 +53,7 @@ op(
 )
 op(
     "cholesky(Tensor self, bool upper=False) -> Tensor",
-    doc="linalg.cholesky.",
+    doc="linalg.cholesky, under its old name.",
     compose="linalg_cholesky(self, upper=upper)",
     out="out",
     tags=("casts_out",),

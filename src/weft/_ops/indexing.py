@@ -246,7 +246,7 @@ op(
 _SELECTED = "value_selecting_reduction_backward(grad, dim, result1, self.shape, True)"
 op(
     "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
-    doc="The entries along `dim` in order, and where they were.",
+    doc="The entries along `dim` in ascending order, and their indices.",
     grad={"self": _SELECTED},
     out="values",
     shape="self",
@@ -263,7 +263,7 @@ op(
 )
 op(
     "argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor",
-    doc="Where the entries along `dim` are in order.",
+    doc="The indices that sort the entries along `dim`.",
     compose="sort(self, dim, descending)[1]",
     tags=("nondifferentiable",),
     shape="self",
@@ -280,7 +280,7 @@ op(
 op(
     "topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True)"
     " -> (Tensor values, Tensor indices)",
-    doc="The k greatest (or least) entries along `dim`, and where they are.",
+    doc="The k greatest (or least) entries along `dim`, and their indices.",
     grad={"self": _SELECTED},
     out="values",
     shape="resized(self, dim, k)",

@@ -197,7 +197,7 @@ for _name, _word in _EXTREMA:
 for _name, _word in _EXTREMA:
     op(
         f"{_name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-        doc=f"The {_word} element over the dimension `dim`, and where it first lies.",
+        doc=f"The {_word} element over the dimension `dim`, and its first index.",
         reduce=_fold(f"{_name}_with_index"),
         result=("compute", "int64"),
         dtypes=_REAL,
@@ -246,7 +246,7 @@ def _value_selecting_reduction_backward(
 for _name, _word in _EXTREMA:
     op(
         f"arg{_name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
-        doc=f"Where the {_word} element lies along `dim` (None: in the flattened tensor).",
+        doc=f"The index of the {_word} element along `dim` (None: in the flattened tensor).",
         reduce=_fold(f"arg{_name}"),
         result="int64",
         dtypes=_ORDERED,

@@ -47,7 +47,7 @@ def _cumprod_backward(grad: Any, self: Any, result: Any, dim: Any) -> Any:
 for _name, _word in (("cummax", "greatest"), ("cummin", "least")):
     op(
         f"{_name}(Tensor self, int dim) -> (Tensor values, Tensor indices)",
-        doc=f"The {_word} of the entries up to and with each along `dim`, and where it last lies.",
+        doc=f"The {_word} of the entries up to and with each along `dim`, and its last index.",
         grad={"self": "grad.new_zeros(self.shape).scatter_add(dim, result1, grad)"},
         out=True,
         shape="self",
@@ -119,7 +119,7 @@ op(
 op(
     "nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)"
     " -> Tensor",
-    doc="The mean over the dimensions `dim` (None: all) of what is not NaN.",
+    doc="The mean over the dimensions `dim` (None: all) of the elements that are not NaN.",
     compose=_nanmean,
     out="out",
     shape="reduced(self, dim, keepdim)",
@@ -165,7 +165,7 @@ def _aminmax(self: Any, dim: Any, keepdim: Any) -> Any:
 _SELECTED = "value_selecting_reduction_backward(grad, dim, result1, self.shape, keepdim)"
 for _name, _doc in (
     ("median", "The lower median"),
-    ("nanmedian", "The lower median of what is not NaN"),
+    ("nanmedian", "The lower median of the elements that are not NaN"),
 ):
     op(
         f"{_name}(Tensor self) -> Tensor",
@@ -176,7 +176,7 @@ for _name, _doc in (
     )
     op(
         f"{_name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-        doc=f"{_doc} along `dim`, and where it lies.",
+        doc=f"{_doc} along `dim`, and its index.",
         grad={"self": _SELECTED},
         out="dim_values",
         shape="reduced(self, dim, keepdim)",
@@ -186,7 +186,7 @@ for _name, _doc in (
 op(
     "kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False)"
     " -> (Tensor values, Tensor indices)",
-    doc="The k-th least entry along `dim` (from 1), and where it lies.",
+    doc="The k-th least entry along `dim` (from 1), and its index.",
     grad={"self": _SELECTED},
     out="values",
     shape="reduced(self, dim, keepdim)",
@@ -195,7 +195,7 @@ op(
 )
 op(
     "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
-    doc="The commonest entry along `dim` (of several the least), and where it last lies.",
+    doc="The commonest entry along `dim` (of several the least), and its last index.",
     grad={"self": _SELECTED},
     out="values",
     shape="reduced(self, dim, keepdim)",

@@ -48,7 +48,7 @@ def _real_function(name: str, body: Callable[[Any], Any], gradient: str, doc: st
 
 op(
     "neg(Tensor self) -> Tensor",
-    doc="-self.",
+    doc="The negative: -self.",
     pointwise=lambda self: -self,
     dtypes=NUMBERS,
     grad={"self": "-grad"},
@@ -71,7 +71,7 @@ op(
 )
 op(
     "sign(Tensor self) -> Tensor",
-    doc="-1, 0 or 1.",
+    doc="The sign: -1, 0 or 1.",
     pointwise=lambda self: lang.sign(self),
     dtypes=("bool", *_REAL),
     grad={"self": "zeros_like(grad)"},
@@ -82,7 +82,7 @@ op(
 
 op(
     "sgn(Tensor self) -> Tensor",
-    doc="-1, 0 or 1; z / |z| of a complex number.",
+    doc="The sign: -1, 0 or 1; of a complex number z / |z|.",
     pointwise=lambda self: lang.sign(self),
     grad={"self": "_sgn_backward(grad, self, result)"},
     inplace_variants="m",
@@ -116,7 +116,7 @@ def _rounding(name: str, body: Callable[[Any], Any], doc: str) -> None:
 _rounding("floor", lang.floor, "The greatest integer not above self.")
 _rounding("ceil", lang.ceil, "The least integer not below self.")
 _rounding("round", lang.round, "The nearest integer, the even one of two.")
-_rounding("trunc", lang.trunc, "self without its fraction.")
+_rounding("trunc", lang.trunc, "self rounded toward 0.")
 
 
 @body_of(
@@ -186,9 +186,9 @@ _function("log1p", lang.log1p, "grad / (self + 1).conj()", "log(1 + self), exact
 _function("sin", lang.sin, "grad * self.cos().conj()", "The sine; radians.")
 _function("cos", lang.cos, "grad * -self.sin().conj()", "The cosine; radians.")
 _function("tan", lang.tan, "grad * (result.square() + 1).conj()", "The tangent; radians.")
-_function("asin", lang.asin, "grad * (1 - self.square()).rsqrt().conj()", "The angle of a sine.")
-_function("acos", lang.acos, "grad * -(1 - self.square()).rsqrt().conj()", "The angle of a cosine.")
-_function("atan", lang.atan, "grad / (self.square() + 1).conj()", "The angle of a tangent.")
+_function("asin", lang.asin, "grad * (1 - self.square()).rsqrt().conj()", "The inverse of sin.")
+_function("acos", lang.acos, "grad * -(1 - self.square()).rsqrt().conj()", "The inverse of cos.")
+_function("atan", lang.atan, "grad / (self.square() + 1).conj()", "The inverse of tan.")
 _function("sinh", lang.sinh, "grad * self.cosh().conj()", "The hyperbolic sine.")
 _function("cosh", lang.cosh, "grad * self.sinh().conj()", "The hyperbolic cosine.")
 _function("asinh", lang.asinh, "grad * (self.square() + 1).rsqrt().conj()", "The inverse of sinh.")
