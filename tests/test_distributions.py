@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from libraries import both
+from weft._C import _aten
 
 import weft
 
@@ -200,15 +201,13 @@ def test_reparametrised_gradients(name: str, parameters: Any, by: str, expected:
 def test_derivatives_of_samples_equal_torch() -> None:
     """PyTorch's are approximations, good to about 0.1 % where the density is."""
     torch = pytest.importorskip("torch")
-    from weft._functions.incomplete_gamma import beta_derivative, gamma_derivative
-
     a, ratio = np.meshgrid([0.01, 0.5, 2.0, 30.0, 1e4], [0.1, 0.9, 1.0, 1.2, 3.0])
-    got = gamma_derivative(weft.tensor(a * ratio), weft.tensor(a)).numpy()
+    got = _aten._standard_gamma_grad(weft.tensor(a), weft.tensor(a * ratio)).numpy()
     expected = torch._standard_gamma_grad(torch.tensor(a), torch.tensor(a * ratio)).numpy()
     near = np.abs(ratio - 1) * np.sqrt(a) < 5
     np.testing.assert_allclose(got[near], expected[near], rtol=3e-3)
     x, a, b = (v.ravel() for v in np.meshgrid([0.01, 0.3, 0.7, 0.99], [0.2, 1.0, 7.0], [0.3, 2.0]))
-    got = beta_derivative(*(weft.tensor(v) for v in (x, a, a + b))).numpy()
+    got = _aten._dirichlet_grad(*(weft.tensor(v) for v in (x, a, a + b))).numpy()
     expected = torch._dirichlet_grad(*(torch.tensor(v) for v in (x, a, a + b))).numpy()
     np.testing.assert_allclose(got, expected, rtol=0.02)
 
@@ -216,14 +215,12 @@ def test_derivatives_of_samples_equal_torch() -> None:
 def test_derivatives_of_samples() -> None:
     """Against central differences of distribution functions."""
     special = pytest.importorskip("scipy.special")
-    from weft._functions.incomplete_gamma import beta_derivative, gamma_derivative
-
     a, ratio = (v.ravel() for v in np.meshgrid([0.02, 0.5, 3.0, 40.0, 1e3], [0.3, 0.98, 1.02, 1.1]))
     x, h = a * ratio, 1e-5 * a
     density = np.exp((a - 1) * np.log(x) - x - special.gammaln(a))
     expected = -(special.gammainc(a + h, x) - special.gammainc(a - h, x)) / (2 * h) / density
     near = np.abs(ratio - 1) * np.sqrt(a) < 4
-    got = gamma_derivative(weft.tensor(x), weft.tensor(a)).numpy()
+    got = _aten._standard_gamma_grad(weft.tensor(a), weft.tensor(x)).numpy()
     np.testing.assert_allclose(got[near], expected[near], rtol=2e-6)
     x, a, b = (
         v.ravel() for v in np.meshgrid([1e-3, 0.3, 0.7, 0.999], [0.02, 1.0, 9.0], [0.3, 2.0])
@@ -235,7 +232,7 @@ def test_derivatives_of_samples() -> None:
         for e in (a + h, a - h)
     )
     expected = -(up - down) / (2 * h) / density
-    got = beta_derivative(*(weft.tensor(v) for v in (x, a, a + b))).numpy() * (1 - x)
+    got = _aten._dirichlet_grad(*(weft.tensor(v) for v in (x, a, a + b))).numpy() * (1 - x)
     np.testing.assert_allclose(got, expected, rtol=1e-5)
 
 
@@ -267,6 +264,37 @@ def test_incomplete_gamma() -> None:
     x = x[:3].requires_grad_()
     weft.igamma(weft.tensor(2.0), x).sum().backward()
     np.testing.assert_allclose(x.grad.numpy(), (x * (-x).exp()).detach().numpy(), rtol=1e-9)
+
+
+def test_second_derivatives_of_incomplete_gamma() -> None:
+    """The density at `other` is differentiated on, by the order too; the first one by it raises."""
+    a = weft.tensor([0.7, 2.0, 9.0], dtype=weft.float64, requires_grad=True)
+    x = weft.tensor([0.4, 3.0, 8.0], dtype=weft.float64, requires_grad=True)
+    for function in (weft.igamma, weft.igammac):
+        assert weft.autograd.gradgradcheck(lambda x, f=function: f(a.detach(), x), [x])
+
+        def slope(a: Any, x: Any, f: Any = function) -> Any:
+            x = x if x.requires_grad else x.detach().requires_grad_()
+            with weft.enable_grad():
+                return weft.autograd.grad(f(a, x).sum(), x, create_graph=True)[0]
+
+        assert weft.autograd.gradcheck(slope, [a, x])
+        with pytest.raises(NotImplementedError, match=r"^igammac?: expected no gradient for self"):
+            function(a, x).sum().backward()
+
+
+def test_derivatives_of_samples_are_differentiated_by_what_comes_in() -> None:
+    """As in PyTorch: once more by the gradient, and not by the concentration."""
+    for name, draw in (
+        ("_standard_gamma", weft._standard_gamma),
+        ("_dirichlet", weft._sample_dirichlet),
+    ):
+        a = weft.tensor([0.7, 2.0], requires_grad=True)
+        grad = weft.ones(2, requires_grad=True)
+        (slope,) = weft.autograd.grad(draw(a), a, grad, create_graph=True)
+        weft.autograd.grad(slope.sum(), grad, retain_graph=True)
+        with pytest.raises(NotImplementedError, match=f"^{name}_grad: expected no gradient for"):
+            weft.autograd.grad(slope.sum(), a)
 
 
 #: count, probability: each way to draw, and the ends
@@ -504,7 +532,7 @@ REFUSED = [
     ),
     (
         lambda d: weft.igamma(1.0, weft.ones(1)),
-        "igamma: expected tensors of real dtypes, got float",
+        "igamma: expected argument 'input' of type Tensor, got float",
     ),
     (lambda d: d.register_kl(1, d.Normal), "register_kl: expected classes, got 1"),
 ]

@@ -46,7 +46,7 @@ EXAMPLES = (
     "amp.grad_scaler", "autograd.variable", "cpu", "cpu.amp", "backends", "backends.cudnn", "compat.install",
     "compat.names", "compat.overlay.torch_version", "compiler", "cuda", "distributed", "distributed.checkpoint.saving", "distributed.collectives", "distributed.groups", "distributed.launchers", "distributed.optim.zero_redundancy_optimizer",
     "nn.parallel.distributed",
-    "_functions.incomplete_gamma", "autograd.forward_ad", "distributions", "distributions.constraint_registry",
+    "autograd.forward_ad", "distributions", "distributions.constraint_registry",
     "distributions.constraints", "distributions.continuous", "distributions.counts",
     "distributions.discrete", "distributions.gamma", "distributions.independent",
     "distributions.kl", "distributions.mixture", "distributions.multivariate",

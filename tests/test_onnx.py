@@ -215,6 +215,8 @@ UNMAPPED = frozenset(
         "mode",
         "lgamma",
         "digamma",
+        "igamma",
+        "igammac",
         "polygamma",
         "erfinv",
         "i0",

@@ -168,7 +168,9 @@ def test_names_are_distinct() -> None:
 
 
 # Those that programs call.
-PRIVATE_FUNCTIONS = ("_int_mm", "_scaled_mm", "_to_copy", "_weight_int8pack_mm")
+PRIVATE_FUNCTIONS = (
+    "_int_mm", "_sample_dirichlet", "_scaled_mm", "_standard_gamma", "_to_copy", "_weight_int8pack_mm",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.key)

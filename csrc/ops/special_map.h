@@ -19,6 +19,8 @@ inline DType special_dtype(const char* op, DType dtype) {
   return is_floating(dtype) ? dtype : default_dtype();
 }
 
+double digamma_of(double x);
+
 template <class Fn>
 Tensor mapped(const char* op, const Tensor& self, Fn&& fn) {
   const DType kind = special_dtype(op, self.dtype());
@@ -40,15 +42,18 @@ inline DType common_dtype(const Tensor& a, const Tensor& b) {
   return promote(a.dtype(), b.dtype());
 }
 
+// A tensor in elements of type T, as dense as its `sizes` are.
+template <class T>
+Tensor spread_as(const Tensor& tensor, const Dims& sizes) {
+  const Tensor wide = as_dtype(tensor, dtype_of<T>::value);
+  return in_order(wide.with_layout(views::expand(wide.layout(), sizes)));
+}
+
 // fn over all pairs of the broadcast operands, in elements of type T; the result as `kind`.
 template <class T, class Fn>
 Tensor mapped_pairs(const char* op, const Tensor& a, const Tensor& b, DType kind, Fn&& fn) {
   const Dims sizes = broadcast_sizes(op, a.sizes(), b.sizes());
-  auto spread = [&](const Tensor& t) {
-    const Tensor wide = as_dtype(t, dtype_of<T>::value);
-    return in_order(wide.with_layout(views::expand(wide.layout(), sizes)));
-  };
-  const Tensor x = spread(a), y = spread(b);
+  const Tensor x = spread_as<T>(a, sizes), y = spread_as<T>(b, sizes);
   const Tensor out = Tensor::empty(sizes, dtype_of<T>::value, a.device(), op);
   parallel_for(out.numel(), 1 << 12, [&](int64_t begin, int64_t end) {
     const T* left = x.template data_as<const T>();

@@ -34,27 +34,6 @@ struct Twofold {
 constexpr double kDigamma[] = {1.0 / 12,  -1.0 / 120,      1.0 / 252, -1.0 / 240,
                                1.0 / 132, -691.0 / 32760., 1.0 / 12};
 
-double digamma_of(double x) {
-  if (x == 0) return std::copysign(kInf, -x);
-  if (x < 0) {
-    if (x == std::floor(x)) return kNan;
-    // Reflected; the angle is taken of the distance to an integer, so that it stays exact.
-    const double fraction = x - std::nearbyint(x);
-    return digamma_of(1 - x) - std::numbers::pi / std::tan(std::numbers::pi * fraction);
-  }
-  if (x == kInf) return kInf;
-  Twofold sum{0, 0};
-  while (x < 10) {
-    sum.add(-1 / x);
-    x += 1;
-  }
-  const double inverse = 1 / (x * x);
-  double series = 0;
-  for (int i = 6; i >= 0; --i) series = (series + kDigamma[i]) * inverse;
-  sum.add(std::log(x), -0.5 / x - series);
-  return sum.value();
-}
-
 // Hurwitz's zeta(s, q) for s > 1 by Euler and Maclaurin: a sum up to q + 12, then the series.
 double zeta_of(double s, double q) {
   if (q <= 0) {
@@ -156,6 +135,27 @@ double scaled_bessel_of(int order, double x) {
 }
 
 }  // namespace
+
+double digamma_of(double x) {
+  if (x == 0) return std::copysign(kInf, -x);
+  if (x < 0) {
+    if (x == std::floor(x)) return kNan;
+    // Reflected; the angle is taken of the distance to an integer, so that it stays exact.
+    const double fraction = x - std::nearbyint(x);
+    return digamma_of(1 - x) - std::numbers::pi / std::tan(std::numbers::pi * fraction);
+  }
+  if (x == kInf) return kInf;
+  Twofold sum{0, 0};
+  while (x < 10) {
+    sum.add(-1 / x);
+    x += 1;
+  }
+  const double inverse = 1 / (x * x);
+  double series = 0;
+  for (int i = 6; i >= 0; --i) series = (series + kDigamma[i]) * inverse;
+  sum.add(std::log(x), -0.5 / x - series);
+  return sum.value();
+}
 
 Tensor digamma(const Tensor& self) { return mapped("digamma", self, digamma_of); }
 

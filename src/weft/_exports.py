@@ -16,13 +16,12 @@ _MODULES = (
 MODULES = frozenset(_MODULES.split())
 
 _NAMES_OF_MODULES = {
-    "_C": "_int_mm _scaled_mm _weight_int8pack_mm",
+    "_C": "_int_mm _sample_dirichlet _scaled_mm _standard_gamma _weight_int8pack_mm",
     "_functions.calculus": "cumulative_trapezoid gradient logspace trapezoid trapz vander",
     "_functions.closed_range": "range",
     "_functions.elements": "complex index_reduce is_conj is_neg nonzero nonzero_static "
     "polar resolve_conj resolve_neg unique unique_consecutive",
     "_functions.histograms": "histogram histogramdd",
-    "_functions.incomplete_gamma": "igamma igammac",
     "_functions.factorizations": "eig lstsq matrix_rank orgqr ormqr solve symeig",
     "_functions.lu": "lu lu_solve lu_unpack triangular_solve",
     "_functions.layouts": "as_strided_ detach_ empty_permuted get_device get_device_module "
@@ -41,7 +40,6 @@ _NAMES_OF_MODULES = {
     "_functions.stacking": "atleast_1d atleast_2d atleast_3d block_diag cartesian_prod "
     "column_stack combinations concat concatenate dstack hstack row_stack vstack",
     "_functions.statistics": "corrcoef cov nanquantile quantile",
-    "_functions.variates": "_sample_dirichlet _standard_gamma",
     "_runtime.settings": "OutOfMemoryError _assert _assert_async _check _check_is_size "
     "are_deterministic_algorithms_enabled get_default_device get_deterministic_debug_mode "
     "get_float32_matmul_precision get_num_interop_threads "
@@ -94,7 +92,7 @@ _NAMES_OF_MODULES = {
 #: methods of tensors that are functions of those modules
 _METHODS = (
     "__array_namespace__ as_strided_ as_strided_scatter corrcoef cov dim_order dsplit eig "
-    "hardshrink hash_tensor histogram hsplit igamma igammac index_reduce "
+    "hardshrink hash_tensor histogram hsplit index_reduce "
     "index_reduce_ is_conj is_neg is_nonzero is_same_size istft lstsq lu lu_solve matrix_exp "
     "nanquantile new_empty_strided nonzero nonzero_static norm orgqr ormqr "
     "pinverse prelu quantile resize resize_as resolve_conj resolve_neg solve stft "
@@ -120,9 +118,6 @@ METHODS += SPARSE_METHODS
 MODULE_OF |= dict.fromkeys(SPARSE_METHODS, "weft.sparse._convert")
 MODULE_OF["__array_namespace__"] = MODULE_OF["to_device"] = "weft.array_api._info"
 MODULE_OF["index_reduce_"] = "weft._functions.elements"
-_IN_PLACE_METHODS = ("igamma_", "igammac_")
-METHODS += _IN_PLACE_METHODS
-MODULE_OF |= dict.fromkeys(_IN_PLACE_METHODS, "weft._functions.incomplete_gamma")
 MODULE_OF |= dict.fromkeys(("dim_order", "new_empty_strided"), "weft._functions.layouts")
 MODULE_OF |= dict.fromkeys(("hardshrink", "prelu"), "weft.nn.functional")
 MODULE_OF["is_nonzero"] = "weft._tensor.tensor"

@@ -7,13 +7,11 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
-from weft._functions.incomplete_gamma import igamma as _igamma
-from weft._functions.incomplete_gamma import igammac as _igammac
 from weft._functions.out import casting_takes_out
 from weft._runtime.torch_function import declare as _declare
 
 _aten = _C._aten
-gammainc, gammaincc, multigammaln = _igamma, _igammac, _C.mvlgamma
+gammainc, gammaincc, multigammaln = _C.igamma, _C.igammac, _C.mvlgamma
 _OTHER_NAMES = {
     "gammaln": "lgamma",
     "psi": "digamma",

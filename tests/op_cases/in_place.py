@@ -48,3 +48,20 @@ for _name, _expected, _args in (
     ("swapaxes_", _X.T, (0, 1)),
 ):  # fmt: skip
     case(_name, check=_changes(_expected, *_args), grad=False)
+
+
+def _changes_order(expected: Any) -> Any:
+    """A check of a function that has a gradient for its second argument alone."""
+
+    def check(function: Any) -> None:
+        x, at = weft.tensor(_X), weft.tensor(1.0, dtype=weft.float64, requires_grad=True)
+        assert function(x, at.detach()) is x
+        np.testing.assert_allclose(x.numpy(), expected, rtol=1e-6)
+        assert weft.autograd.gradcheck(lambda at: function(weft.tensor(_X), at), [at])
+
+    return check
+
+
+_LOWER = np.array([[0.42759330, 0.26424112, 0.08030140], [0.15085495, 0.63212056, 0.01898816]])  # igamma(_X, 1)
+case("igamma_", check=_changes_order(_LOWER), grad=False)
+case("igammac_", check=_changes_order(1 - _LOWER), grad=False)

@@ -8,6 +8,7 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+import pytest
 from numpy.polynomial import chebyshev, hermite, hermite_e, laguerre, legendre
 
 import weft
@@ -18,6 +19,7 @@ from .spec import (
     HALVES,
     INTS,
     A,
+    K,
     S,
     case,
     nonzero,
@@ -68,6 +70,51 @@ def _zeta(s: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 
 case("special_zeta", [S(A((3, 4), lambda rng, shape: rng.uniform(1.2, 8, shape)), A((4,), positive))], _zeta, grad=False, **_WIDE)
+
+
+def _gammas(upper: bool) -> Any:
+    import mpmath
+
+    def one(a: float, x: float) -> float:
+        ends = (x, mpmath.inf) if upper else (0, x)
+        return float(mpmath.gammainc(a, *ends, regularized=True))
+
+    return np.vectorize(one, otypes=["float64"])
+
+
+_GAMMAS = [S(K((3, 4)), A((3, 4))), S(K((3, 1)), A((4,))), S(K((0, 3)), A((3,))), S(K((40,)), A(())),
+           S(K((40,)), A((40,), lambda rng, shape: rng.uniform(0, 30, shape)))]  # fmt: skip
+case("igamma", _GAMMAS, lambda a, x: _gammas(False)(a, x), domain=positive, tolerance=60)
+case("igammac", _GAMMAS, lambda a, x: _gammas(True)(a, x), domain=positive, tolerance=60)
+
+
+def _is_refused(function: Any) -> None:
+    with pytest.raises(NotImplementedError, match=r"^f: expected no gradient for x, got one that requires it$"):
+        function(weft.ones(2), "f", "x")
+
+
+def _gamma_slopes(function: Any) -> None:
+    """Of concentration 1, whose distribution function is 1 - exp(-x), where x has grown to 1 or 3."""
+    slope = function(weft.ones(2, 1), weft.tensor([1.0, 3.0]))
+    assert slope.shape == (2, 2) and slope.dtype is weft.float32
+    np.testing.assert_allclose(slope.numpy(), [[1.17356303, 1.93791169]] * 2, rtol=1e-6)
+    a = weft.tensor([2.0, 3.0], requires_grad=True)
+    assert function(a.int(), weft.ones(2)).dtype is weft.float32
+    with pytest.raises(NotImplementedError, match="_standard_gamma_grad: expected no gradient for self"):
+        function(a, weft.ones(2)).sum().backward()
+
+
+def _beta_slopes(function: Any) -> None:
+    """Of Beta(a, 1), where x = u ** (1 / a): dx/da = -x log(x) / a."""
+    x, a = weft.tensor([[0.2], [0.7]]), weft.tensor([0.5, 1.0, 4.0])
+    slope = function(x, a, a + 1)
+    np.testing.assert_allclose(slope.numpy(), (-x * x.log() / a / (1 - x)).numpy(), rtol=1e-5)
+    assert slope.shape == (2, 3) and function(x.double(), a, a + 1).dtype is weft.float64
+
+
+case("_no_derivative", check=_is_refused, grad=False)
+case("_standard_gamma_grad", check=_gamma_slopes, grad=False)
+case("_dirichlet_grad", check=_beta_slopes, grad=False)
 
 
 def _bessel(function: Any) -> None:

@@ -54,6 +54,8 @@ for _name in ("cumsum", "cumprod"):  # whose results are int64 for integers by d
 _in_place("i0()", variants="fm")
 _in_place("erfinv()", variants="m")
 _in_place("digamma()")
+_in_place("igamma(Tensor other)")
+_in_place("igammac(Tensor other)")
 _in_place("polygamma(int n)", call="polygamma(n, self)")
 _in_place("mvlgamma(int p)")
 _in_place("float_power.Tensor(Tensor exponent)")

@@ -113,16 +113,27 @@ op(
         "prob": "grad.new_zeros(prob.shape)",
     },
 )
-# Their gradients are written in Python (_functions/variates.py).
-for _name, _doc in (
-    ("_standard_gamma", "Numbers of the gamma distributions of rate 1 and concentrations self."),
-    ("_sample_dirichlet", "Numbers of Dirichlet distributions, each in the last dimension."),
+for _name, _doc, _gradient in (
+    (
+        "_standard_gamma",
+        "Numbers of the gamma distributions of rate 1 and concentrations self.",
+        "grad * _standard_gamma_grad(self, result)",
+    ),
+    (
+        "_sample_dirichlet",
+        "Numbers of Dirichlet distributions, each in the last dimension.",
+        "_dirichlet_grad(result, self, self.sum([-1], True)) * "
+        "(grad - (result * grad).sum([-1], True))",  # within the simplex
+    ),
 ):
-    _random(
-        f"{_name}(Tensor self, Generator? generator=None)",
-        _doc,
-        variants="",
+    op(
+        f"{_name}(Tensor self, Generator? generator=None) -> Tensor",
+        doc=_doc,
+        random=_name,
+        tags=("random",),
+        variants="f",
         like="self",
+        grad={"self": _gradient},
     )
 _random(
     f"multinomial(Tensor self, int num_samples, bool replacement=False, *, {_GENERATOR})",

@@ -1,4 +1,4 @@
-"""Special functions: gamma and its derivatives, the inverse of erf, Bessel functions."""
+"""Special functions: gamma, its derivatives and its parts, the inverse of erf, Bessel functions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from weft._kernels import lang
 from weft._kernels.lang import call
-from weft._ops.table import FLOATS, body_of, op, ops
+from weft._ops.table import FLOATS, backward_of, backward_op, body_of, op, ops
 
 
 def _native(schema: str, gradient: str, doc: str, variants: str | None = "") -> None:
@@ -167,6 +167,51 @@ op(
     tags=("nondifferentiable",),
     variants="",
     shape="broadcast(x, n)",
+)
+
+# ---- incomplete gamma functions, and derivatives of samples ----
+
+
+@backward_of("_no_derivative(Tensor grad, str op, str name) -> Tensor")
+def _no_derivative(grad: Any, op: Any, name: Any) -> Any:
+    """Raises NotImplementedError: stands in formulas for the derivative that nobody wrote."""
+    ops.check_implemented(
+        False, op, ": expected no gradient for ", name, ", got one that requires it"
+    )
+    return grad
+
+
+_DENSITY = "grad * ((self - 1) * other.log() - other - lgamma(self)).exp()"
+for _name, _sign, _doc in (
+    ("igamma", "", "The regularised lower incomplete gamma function of self at other."),
+    ("igammac", "-", "The regularised upper one: 1 - igamma, without cancellation."),
+):
+    op(
+        f"{_name}(Tensor self, Tensor other) -> Tensor",
+        doc=_doc,
+        grad={"self": f"_no_derivative(grad, '{_name}', 'self')", "other": f"{_sign}({_DENSITY})"},
+        tags=("casts_out",),
+        out="out",
+        shape="broadcast(self, other)",
+    )
+backward_op(
+    "_standard_gamma_grad(Tensor self, Tensor output) -> Tensor",
+    doc="The derivative of samples of gamma distributions of rate 1 for their concentrations self.",
+    grad={
+        name: f"_no_derivative(grad, '_standard_gamma_grad', '{name}')"
+        for name in ("self", "output")
+    },
+    shape="broadcast(self, output)",
+)
+backward_op(
+    "_dirichlet_grad(Tensor x, Tensor alpha, Tensor total) -> Tensor",
+    doc="The derivative of samples x of the distributions Beta(alpha, total - alpha) for alpha, "
+    "over 1 - x.",
+    grad={
+        name: f"_no_derivative(grad, '_dirichlet_grad', '{name}')"
+        for name in ("x", "alpha", "total")
+    },
+    shape="broadcast(x, alpha)",
 )
 
 # ---- numbers as they are stored ----

@@ -7,8 +7,6 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
-from weft._functions.incomplete_gamma import igamma
-from weft._functions.variates import _sample_dirichlet, _standard_gamma
 from weft._tensor.limits import finfo
 from weft.distributions import constraints
 from weft.distributions.distribution import Distribution
@@ -45,7 +43,7 @@ class Gamma(ExponentialFamily):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        drawn = _standard_gamma(self.concentration.expand(shape)) / self.rate.expand(shape)
+        drawn = _C._standard_gamma(self.concentration.expand(shape)) / self.rate.expand(shape)
         return drawn.clamp(min=finfo(drawn.dtype).tiny)
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -56,7 +54,7 @@ class Gamma(ExponentialFamily):
 
     def cdf(self, value: Tensor) -> Tensor:
         self._check(value)
-        return igamma(self.concentration, self.rate * value)
+        return _C.igamma(self.concentration, self.rate * value)
 
     def entropy(self) -> Tensor:
         a = self.concentration
@@ -100,7 +98,7 @@ class Dirichlet(ExponentialFamily):
         super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        return _sample_dirichlet(self.concentration.expand(self._extended_shape(sample_shape)))
+        return _C._sample_dirichlet(self.concentration.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)

@@ -8,7 +8,7 @@ from typing import Any
 
 import weft.nn.functional as F
 from weft._C import Tensor
-from weft._functions import elements, incomplete_gamma
+from weft._functions import elements
 from weft._runtime.public import weft
 
 # A prefix of operators' names, the module of the functions, their names. Archives that weft writes
@@ -25,7 +25,7 @@ _WRITTEN: tuple[tuple[str, Any, str], ...] = (
     (
         "",
         weft,
-        """as_strided_scatter combinations corrcoef cov get_autocast_dtype igamma igammac
+        """as_strided_scatter combinations corrcoef cov get_autocast_dtype
         index_reduce is_autocast_cpu_enabled istft lu_solve matrix_exp nanquantile
         nonzero_static pinverse polar quantile stft unbind_copy vander""",
     ),
@@ -83,11 +83,6 @@ _READ: tuple[tuple[str, Any, str], ...] = (
         true_divide_""",
     ),
     ("", elements, "index_reduce_"),
-    (
-        "",
-        incomplete_gamma,
-        "igamma_ igammac_",
-    ),
     ("fft_", weft.fft, "fftfreq rfftfreq"),
     (
         "linalg_",
