@@ -245,17 +245,18 @@ def _logsumexp_backward(grad: Any, self: Any, result: Any, dim: Any) -> Any:
     return grad.reshape(kept) * (self - result.reshape(kept)).exp().conj()
 
 
-op(
-    "count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",
-    doc="How many elements are not 0, over the dimensions `dim`.",
-    compose="(self != 0).sum(dim)",
-    tags=("nondifferentiable",),
-    shape="reduced(self, dim)",
-)
+# An int for `dim` is of the first row, as in PyTorch's programs.
 op(
     "count_nonzero(Tensor self, int? dim=None) -> Tensor",
     doc="How many elements are not 0 (along `dim`, or all).",
     compose="(self != 0).sum(None if dim is None else [dim])",
+    tags=("nondifferentiable",),
+    shape="reduced(self, dim)",
+)
+op(
+    "count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",
+    doc="How many elements are not 0, over the dimensions `dim`.",
+    compose="(self != 0).sum(dim)",
     tags=("nondifferentiable",),
     shape="reduced(self, dim)",
 )
