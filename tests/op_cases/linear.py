@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import weft
 
@@ -29,6 +30,31 @@ def _addmm(x: np.ndarray, a: np.ndarray, b: np.ndarray, *, beta: float = 1, alph
 
 
 case("addmm", [S(A((3, 5)), A((3, 4)), A((4, 5))), S(A((5,)), A((3, 4)), A((4, 5)), beta=0.5, alpha=2)], _addmm, tolerance=40)
+
+
+def _refuses_dtypes(name: str, *sizes: tuple[int, ...]) -> Any:
+    def check(function: Any) -> None:
+        with pytest.raises(NotImplementedError, match=rf"^{name}: expected no out_dtype for products on the CPU, got float64$"):
+            function(*map(weft.ones, sizes), weft.float64)
+
+    return check
+
+
+for _name, _shapes in {
+    "mm": ((2, 3), (3, 4)),
+    "bmm": ((5, 2, 3), (5, 3, 4)),
+    "addmm": ((2, 4), (2, 3), (3, 4)),
+    "baddbmm": ((5, 2, 4), (5, 2, 3), (5, 3, 4)),
+}.items():
+    case(f"{_name}.dtype", check=_refuses_dtypes(_name, *_shapes), grad=False)
+
+
+def _refuses(function: Any) -> None:
+    with pytest.raises(NotImplementedError, match=r"^f: expected no out_dtype for products on the CPU, got int8$"):
+        function(weft.ones(1), "f", weft.int8)
+
+
+case("_no_product", check=_refuses, grad=False)
 
 
 def _linear(x: np.ndarray, w: np.ndarray, b: np.ndarray | None = None) -> np.ndarray:

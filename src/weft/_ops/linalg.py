@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft._ops.table import backward_op, body_of, op, ops
+from weft._ops.table import backward_of, backward_op, body_of, op, ops
 
 op(
     "mm(Tensor self, Tensor mat2) -> Tensor",
@@ -51,6 +51,28 @@ op(
     shape="[same(batch1[0], batch2[0]), batch1[1], batch2[2]]",
     result="self",
 )
+for _name, _operands, _numbers in (
+    ("mm", "Tensor self, Tensor mat2", ""),
+    ("bmm", "Tensor self, Tensor mat2", ""),
+    ("addmm", "Tensor self, Tensor mat1, Tensor mat2", ", *, Scalar beta=1, Scalar alpha=1"),
+    ("baddbmm", "Tensor self, Tensor batch1, Tensor batch2", ", *, Scalar beta=1, Scalar alpha=1"),
+):
+    op(
+        f"{_name}.dtype({_operands}, ScalarType out_dtype{_numbers}) -> Tensor",
+        doc="Raises NotImplementedError, as on PyTorch's CPU: products have their operands' dtype.",
+        compose=f"_no_product(self, '{_name}', out_dtype)",
+    )
+
+
+@backward_of("_no_product(Tensor self, str name, ScalarType dtype) -> Tensor")
+def _no_product(self: Any, name: Any, dtype: Any) -> Any:
+    """Raises NotImplementedError: what products that have a dtype of their own do on the CPU."""
+    ops.check_implemented(
+        False, name, ": expected no out_dtype for products on the CPU, got ", dtype
+    )
+    return self
+
+
 op(
     "dot(Tensor self, Tensor tensor) -> Tensor",
     doc="The sum of the products of two vectors.",
