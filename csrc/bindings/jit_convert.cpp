@@ -20,6 +20,14 @@ bool to_plain_int(PyObject* object, Value& out) {
   return true;
 }
 
+// A dtype where an int is declared: programs of archives know dtypes by TorchScript's numbers.
+bool to_dtype_number(PyObject* object, Value& out) {
+  DType dtype;
+  if (PyType_Check(object) || !to_dtype(object, &dtype)) return false;
+  out = Value(int64_t{info_of(dtype).number});
+  return true;
+}
+
 bool to_plain_double(PyObject* object, Value& out) {
   double value;
   if (PyBool_Check(object) || is_tensor(object) || !to_double(object, &value)) return false;
@@ -183,6 +191,7 @@ bool to_union(const Type& type, PyObject* object, Value& out) {
   const bool tensor = is_tensor(object);
   for (const Ref<Type>& member : type.children) {
     if (member->kind == TypeKind::Float && !PyFloat_Check(object)) continue;
+    if (member->kind == TypeKind::Int && !tensor && !PyIndex_Check(object)) continue;  // a dtype
     if (tensor && is_number(member->kind)) continue;
     if (to_value(*member, object, out)) return true;
   }
@@ -321,7 +330,8 @@ bool to_value(const Type& type, PyObject* object, Value& out) {
       out = Value(program_tensor(object));
       return true;
     case TypeKind::Int:
-      return to_plain_int(object, out) || to_element(type.kind, object, out);
+      return to_plain_int(object, out) || to_element(type.kind, object, out) ||
+             to_dtype_number(object, out);
     case TypeKind::Float:
       return to_plain_double(object, out) || to_element(type.kind, object, out);
     case TypeKind::Bool:

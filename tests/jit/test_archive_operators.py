@@ -52,6 +52,34 @@ def test_dtypes_that_are_known_at_run_time_cost_no_branches():
     assert program(weft.ones(2, dtype=weft.int16)).dtype == weft.int16
 
 
+def test_layouts_are_numbers():
+    for text, expected in (
+        ("torch.mul(x, int(torch.eq(ops.prim.layout(x), 0)))", [1.0, 1.0]),
+        ("torch.zeros([1], dtype=None, layout=ops.prim.layout(x))", [0.0]),
+    ):
+        program = jit.load(archive(forward(text), ROOT))
+        again = jit.load(program.save_to_buffer())
+        assert program(weft.ones(2)).tolist() == again(weft.ones(2)).tolist() == expected
+        assert again.code == program.code and "ops.prim.layout(x)" in program.code
+
+
+def test_products_of_another_dtype_are_those_of_other_devices():
+    """As PyTorch's: programs that branch to them on a GPU are read, and written again."""
+    for name, operands in (
+        ("mm", "x, x"),
+        ("bmm", "x, x"),
+        ("addmm", "x, x, x"),
+        ("baddbmm", "x, x, x"),
+    ):
+        program = jit.load(archive(forward(f"torch.{name}({operands}, 6)"), ROOT))
+        assert f"torch.{name}({operands}, 6)" in jit.load(program.save_to_buffer()).code
+        text = rf"{name}: expected no out_dtype for products on the CPU, got float32"
+        with pytest.raises(NotImplementedError, match=text):
+            program(weft.ones(2, 2))
+        with pytest.raises(NotImplementedError, match=text):
+            getattr(weft, name)(*[weft.ones(2, 2)] * len(operands.split()), out_dtype=weft.float32)
+
+
 # Calls of operators that weft composes, and the same by weft's functions; x is [1, 4, 6].
 COMPOSED = {
     "torch.kl_div(x, x, 2, log_target=True)": lambda x: F.kl_div(x, x, reduction="sum", log_target=True),

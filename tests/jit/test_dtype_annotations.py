@@ -37,3 +37,21 @@ def test_other_ints_stay_ints():
         return x * (dtypes + 1)
 
     assert weft.jit.script(repeated)(weft.ones(1), 2).item() == 3
+
+
+def test_dtypes_are_given_for_ints():
+    """Archives say int for them; a type of Python is none."""
+
+    def number(n: int, m: int | None = None) -> int:
+        return n * 100 + (7 if m is None else m)
+
+    program = weft.jit.script(number)
+    assert program(weft.float64) == 707 and program(2, weft.bfloat16) == 215
+    with pytest.raises(TypeError, match=r"expected value of type int for argument 'n'"):
+        program(float)
+
+    def kind(x: int | weft.dtype | Tensor) -> str:
+        return "int" if isinstance(x, int) else "tensor" if isinstance(x, Tensor) else "dtype"
+
+    told = weft.jit.script(kind)
+    assert (told(1), told(weft.float32), told(weft.ones(1))) == ("int", "dtype", "tensor")

@@ -152,6 +152,8 @@ builtin("prim::tolist(Tensor self, int dim, int elem_ty) -> Any", "tensor_to_lis
         "bool.")  # fmt: skip
 builtin("prim::dtype_number(ScalarType a) -> int", "int64_t{info_of(boxed::dtype(a)).number}",
         _attribute("_number"), "TorchScript's number of a dtype.", ("total",))  # fmt: skip
+builtin("prim::layout_number(Layout a) -> int", "a.to_int()", None,
+        "TorchScript's number of a layout.", ("total",))  # fmt: skip
 builtin("prim::numbered_dtype(int number) -> ScalarType", "Value(dtype_of_number(a))", None,
         "The dtype of TorchScript's number.")  # fmt: skip
 builtin("promote_types(ScalarType type1, ScalarType type2) -> ScalarType", "promote_dtypes", None,

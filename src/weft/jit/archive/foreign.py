@@ -24,7 +24,8 @@ _ABSENT = frozenset(
 ) | frozenset(
     f"prim::{name}"
     for name in (
-        "autocast_now", "dtype_number", "imag", "numbered_dtype", "real", "retains_grad", "write",
+        "autocast_now", "dtype_number", "imag", "layout_number", "numbered_dtype", "real",
+        "retains_grad", "write",
     )
 ) | {"autograd::backward"}  # fmt: skip
 _SHARED = frozenset(

@@ -12,6 +12,7 @@ from weft.jit.ir import types as ty
 from weft.jit.ir.source import SourceRange
 
 DTYPE_OF, NUMBER_OF = "prim::numbered_dtype", "prim::dtype_number"
+NUMBER_OF_LAYOUT = "prim::layout_number"
 NUMBERED_DTYPES: dict[int, Any] = {each._number: each for each in _C._dtypes}
 
 
@@ -39,6 +40,7 @@ def as_dtype(c: Compiler, call: Call) -> Sugared:
     return Simple(c.emit(DTYPE_OF, (number,), ty.DTYPE, range=call.range))
 
 
-def as_number(c: Compiler, dtype: Simple, range: SourceRange) -> Simple:
-    """number_of, in a program."""
-    return Simple(c.emit(NUMBER_OF, (dtype.v,), ty.INT, range=range))
+def as_number(c: Compiler, result: Simple, range: SourceRange) -> Simple:
+    """The number of a dtype or layout, in a program."""
+    kind = NUMBER_OF if result.v.type is ty.DTYPE else NUMBER_OF_LAYOUT
+    return Simple(c.emit(kind, (result.v,), ty.INT, range=range))

@@ -15,6 +15,7 @@ from weft.jit.archive import attention, images, traced, vision  # noqa: F401, wh
 from weft.jit.archive.former import FORMER
 from weft.jit.archive.functions import COMPOSED, NUMBER_FIRST
 from weft.jit.archive.numbers import (
+    NUMBER_OF_LAYOUT,
     NUMBERED_DTYPES,
     as_dtype,
     as_number,
@@ -188,12 +189,16 @@ def _object(c: Compiler, arg: Arg, wanted: ty.Type) -> Arg:
         if given is ty.INT:
             return Arg(as_dtype(c, Call.of(arg.range, arg.value)), arg.range)
         return Arg(c.call(optional_dtype_of, arg.range, arg.value), arg.range)
+    if number is UNKNOWN and wanted is ty.LAYOUT and isinstance(arg.value, Simple):
+        made = arg.value.v.node
+        if made is not None and made.kind == NUMBER_OF_LAYOUT:
+            return Arg(Simple(made.inputs[0]), arg.range)
     known = _BY_NUMBER[wanted].get(number)
     return arg if known is None else Arg(Simple(c.constant(known)), arg.range)
 
 
 def _as_number(c: Compiler, result: Sugared, call: Call) -> Sugared:
-    """A dtype is a number there."""
-    if isinstance(result, Simple) and result.v.type is ty.DTYPE:
+    """A dtype is a number there, and so is a layout."""
+    if isinstance(result, Simple) and result.v.type in (ty.DTYPE, ty.LAYOUT):
         return as_number(c, result, call.range)
     return result
