@@ -13,8 +13,8 @@ from weft.jit.ir.value import Value
 from weft.jit.passes import dce
 from weft.jit.passes.effects import WHILE_TRIPS, may_run_forever
 
-# What stands between dtypes and their numbers, which archives do not tell apart.
-_OF_NUMBERS = (numbers.DTYPE_OF, numbers.NUMBER_OF)
+# What stands between dtypes or layouts and their numbers, which archives do not tell apart.
+_OF_NUMBERS = (numbers.DTYPE_OF, numbers.NUMBER_OF, numbers.NUMBER_OF_LAYOUT)
 _OPTIONAL = f"__torch__.{numbers.__name__}.{numbers.optional_dtype_of.__name__}"
 
 
@@ -68,6 +68,7 @@ def _calls_optional(node: Node) -> bool:
 
 def _substitute(graph: Graph, node: Node) -> None:
     """Puts what PyTorch has in the place of what it has not."""
+    tidy.keep_tensor(graph, node)
     kind = node.kind
     if kind in ("aten::eq.t", "aten::ne.t"):
         equality.lower(graph, node)

@@ -28,6 +28,11 @@ class ArchivePickler(PickleWriter):
     def __init__(self, names: Names) -> None:
         super().__init__()
         self._names = names
+        self._texts: dict[str, str] = {}
+
+    def _write(self, value: Any) -> None:
+        """Equal texts are one object, so that bytes do not depend on where they come from."""
+        super()._write(self._texts.setdefault(value, value) if type(value) is str else value)
 
     def dump_typed(self, value: Any, type: ty.Type) -> bytes:
         """The pickle of a value of a type."""

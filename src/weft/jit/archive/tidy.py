@@ -11,6 +11,48 @@ from weft.jit.ir import types as ty
 from weft.jit.ir.value import Value
 
 
+def keep_tensor(graph: Graph, node: Node) -> None:
+    """A constant tensor without dimensions is written as the first operand: behind another one
+    PyTorch's optimizer makes a number of it, which decides no dtype."""
+    if node.kind not in _WITH_NUMBERS:
+        return
+    first, second, *alpha = node.inputs
+    if _is_single(first) or not _is_single(second):
+        return
+    kind, given = node.kind, [second, first, *alpha]
+    sign = -1 if kind == "aten::sub.Tensor" else 1
+    with graph.inserting(before=node), graph.at_range(node.range):
+        if kind == "aten::div.Tensor":
+            kind, given = "aten::div.Tensor_mode", [first, second, graph.constant(None)]
+        elif alpha:
+            is_turned = sign < 0 and not second.constant.is_signed()
+            held = _times(second.constant, alpha[0], 1 if is_turned else sign)
+            if held is None:
+                return
+            kind = "aten::sub.Tensor" if is_turned else "aten::add.Tensor"
+            given = [graph.constant(held), first, graph.constant(1)]
+        made = graph.emit(kind, given, (ty.TENSOR,))
+        if kind == "aten::sub.Tensor":
+            made = graph.emit("aten::neg", made.outputs, (ty.TENSOR,))
+    leave_out(node, made.output)
+
+
+_WITH_NUMBERS = frozenset(f"aten::{name}.Tensor" for name in ("add", "sub", "mul", "div"))
+
+
+def _is_single(value: Value) -> bool:
+    held = value.constant if value.is_constant else None
+    return isinstance(held, _C.Tensor) and held.dim() == 0 and held.dtype != _C.bool
+
+
+def _times(held: _C.Tensor, alpha: Value, sign: int) -> _C.Tensor | None:
+    """A constant times the number that it is multiplied by; None where that is no such constant."""
+    if not alpha.is_constant or alpha.constant == sign:
+        return held if alpha.is_constant else None
+    made = held * (alpha.constant * sign)
+    return made if made.dtype == held.dtype else None
+
+
 def split_tuples(graph: Graph, node: Node) -> None:
     """Tuples that both branches of an If make are made behind it, of what the branches give."""
     index = 0
