@@ -204,12 +204,13 @@ class Walk:
     def _class(self, cls: type) -> None:
         self._write("class", str(cls.__module__), cls.__qualname__)  # a descriptor, of some in C
         self._put_all("bases", cls.__mro__[1:])
-        if issubclass(cls, enum.Enum):
+        is_enum = issubclass(cls, enum.Enum)
+        if is_enum:
             self._put_dict("members", {name: each.value for name, each in _members(cls)})
         held = {k: v for k, v in vars(cls).items() if k not in _IN_CLASSES}
         for name, member in held.items():
             is_new = name == "__annotations__" and not member  # made when it was first asked for
-            if not isinstance(member, cls) and not is_new:  # no member of an enum
+            if not (is_enum and isinstance(member, cls)) and not is_new:
                 self._write(name)
                 self._put(member)
 
