@@ -331,6 +331,15 @@ def test_loops_of_the_library_do_not_hold_up_a_first_call(function):
     assert looping(weft.zeros(1), 4).item() == 6 and made(looping) != (False, False)
 
 
+def test_very_long_programs_do_not_hold_up_a_first_call(monkeypatch):
+    """Their passes take seconds, and run while calls take the loops as they stand."""
+    monkeypatch.setattr(execution, "_LONG", 2)
+    monkeypatch.setattr(execution, "_VERY_LONG", 4)
+    looping = fresh(added, weft.zeros(1), 4)
+    while made(looping) == (False, False):
+        assert looping(weft.zeros(1), 4).item() == 6
+
+
 def test_layers_of_archives_do_not_hold_up_a_first_call():
     """In archives they have the names of PyTorch's."""
     encoder = weft.nn.TransformerEncoder(weft.nn.TransformerEncoderLayer(8, 2, 8), 2).eval()

@@ -93,10 +93,10 @@ class Programs:
     gradient can be recorded, because grad mode is off or no argument requires one, and one for
     the others. For the former passes are freer and groups carry no gradient.
 
-    Before them calls take the function as the frontend made it, unless there are loops: the very
-    first call, because many functions are called once and its result is sooner there than the
-    optimised program, and, where the function is long, all calls until the passes have run beside
-    them.
+    Before them calls take the function as the frontend made it, unless there are loops in a short
+    one: the very first call, because many functions are called once and its result is sooner there
+    than the optimised program, and, where the function is long, all calls until the passes have run
+    beside them.
     """
 
     def __init__(
@@ -105,8 +105,9 @@ class Programs:
     ) -> None:  # fmt: skip
         self.function, self.classes, self.kept = function, list(classes), kept
         self.level = _LEVEL if level is None else level
-        self.is_tiered = level is None and not _may_repeat(function)
-        self.is_long = self.is_tiered and _nodes_within(function) > _LONG
+        nodes = _nodes_within(function) if level is None else 0
+        self.is_tiered = level is None and (nodes > _VERY_LONG or not _may_repeat(function))
+        self.is_long = self.is_tiered and nodes > _LONG
         self.was_called = False
         self.first: Any = None  # as the frontend made it
         self.optimized: dict[bool, Any] = {}  # by whether gradients may be recorded
@@ -172,6 +173,7 @@ class Programs:
 
 
 _LONG = 300  # nodes; the passes take some tenths of a second
+_VERY_LONG = 4000  # they take seconds, more than loops lose that run as they stand
 
 
 def _nodes_within(function: Function, known: dict[int, int] | None = None) -> int:
