@@ -210,6 +210,15 @@ def test_a_change_of_another_module_is_a_miss(folder):
     assert outcome(2, 3) == (True, [5.0, 5.0])
 
 
+def test_classes_that_refuse_instance_checks(folder):
+    given = "from typing import TypedDict\nclass D(TypedDict):\n    n: int\n"
+    cls = "class C:\n    k = {}\n    def d(self):\n        return D\n"
+    source = HEAD + given + cls + "@weft.jit.script\ndef f(x):\n    return x * C.k\n"
+    assert run(folder, source.replace("{}", "2")) == (False, [2.0, 2.0])
+    assert run(folder, source.replace("{}", "2")) == (True, [2.0, 2.0])
+    assert run(folder, source.replace("{}", "3")) == (False, [3.0, 3.0])
+
+
 # Modules -----------------------------------------------------------------------------------------
 
 MODULE = (
