@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import weft
+from weft.compat.absent import placeholder
 from weft.compat.overlay.torch_version import TorchVersion
 
 PROGRAM = """
@@ -186,6 +187,11 @@ def test_absent_names_can_be_mentioned_and_not_used(tmp_path: Path) -> None:
         *(f"torch.{place}: {lacks}" for place in (*places, "masked.MaskedTensor")),
         "module 'torch' has no attribute 'nonsense'",
     ]
+
+
+def test_extensions_are_told_what_to_use() -> None:
+    with pytest.raises(NotImplementedError, match=r"weft\.h .*load_library.*custom_op"):
+        placeholder("torch.utils.cpp_extension.load")(name="a", sources=["a.cpp"])
 
 
 def test_versions_compare_by_numbers() -> None:

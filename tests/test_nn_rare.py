@@ -193,3 +193,23 @@ def test_skipped_initialisation_draws_nothing() -> None:
         RuntimeError, match="skip_init: expected a class of modules, got <class 'int"
     ):
         weft.nn.utils.skip_init(int, 3)
+
+
+@both
+def test_cross_map_lrn(lib: Any) -> None:
+    x = lib.arange(1.0, 25.0).reshape(1, 6, 2, 2).cos()
+    layer = lib.nn.CrossMapLRN2d(3, alpha=0.3, beta=0.5, k=2)
+    assert repr(layer) == "CrossMapLRN2d(3, alpha=0.3, beta=0.5, k=2)"
+    squares = (x * x)[0]
+    for channel in range(6):  # the first channel counts for all, as in Torch 7
+        counted = {0, *range(max(channel - 1, 0), min(channel + 2, 6))}
+        scale = 2 + 0.1 * sum(squares[i] for i in counted)
+        expected = x[0, channel] * scale**-0.5
+        np.testing.assert_allclose(layer(x)[0, channel], expected, rtol=1e-5)
+    with pytest.raises(ValueError):
+        layer(x[0])
+
+
+def test_gradient_of_cross_map_lrn() -> None:
+    x = weft.arange(1.0, 25.0, dtype=weft.float64).reshape(1, 6, 2, 2).cos().requires_grad_()
+    assert weft.autograd.gradcheck(weft.nn.CrossMapLRN2d(3, alpha=0.3), (x,))

@@ -112,3 +112,43 @@ def test_functions(lib: Any) -> None:
     assert tree.tree_any_only(str, lambda leaf: leaf == "a", mixed)
     assert not tree.tree_any_only(float, lambda leaf: True, mixed)
     assert tree.tree_map_only_(int, seen.append, mixed) is mixed and seen == [1, 2]
+
+
+LEAF = '{"type": null, "context": null, "children_spec": []}'
+DEFAULT = (
+    '{"default_factory_module": "builtins", "default_factory_name": "list", "dict_context": ["a"]}'
+)
+TEXTS: list[tuple[Any, str, str]] = [  # a container of one leaf, its type, its context
+    ((3,), "builtins.tuple", '"null"'),
+    ({"a": 1}, "builtins.dict", r'"[\"a\"]"'),
+    (OrderedDict(a=1), "collections.OrderedDict", r'"[\"a\"]"'),
+    (deque([1], 3), "collections.deque", '"3"'),
+    (defaultdict(list, {"a": 1}), "collections.defaultdict", DEFAULT),
+]
+
+
+@both
+def test_structures_as_texts(lib: Any) -> None:
+    tree = tree_of(lib)
+    for value, kind, context in TEXTS:
+        spec = tree.tree_structure(value)
+        text = f'[1, {{"type": "{kind}", "context": {context}, "children_spec": [{LEAF}]}}]'
+        assert tree.treespec_dumps(spec, 1) == text and tree.treespec_loads(text) == spec
+    spec = tree.tree_structure([1, {"a": (2, None)}])
+    assert tree.treespec_loads(tree.treespec_dumps(spec)) == spec
+    with pytest.raises(NotImplementedError):
+        tree.treespec_dumps(tree.tree_structure(Pair(1, 2)))
+    with pytest.raises(NotImplementedError):
+        tree.treespec_loads('[1, {"type": "no.such", "context": null, "children_spec": []}]')
+    with pytest.raises(TypeError):
+        tree.treespec_dumps(tree.tree_structure({1j: 2}))
+    with pytest.raises(ValueError):
+        tree.treespec_dumps(tree.tree_structure(1), 2)
+
+
+@both
+def test_named_tuples_as_texts(lib: Any) -> None:
+    tree, kind = tree_of(lib), namedtuple("kind", "x")
+    tree._register_namedtuple(kind, serialized_type_name=f"test.{lib.__name__}.kind")
+    spec = tree.tree_structure(kind(1))
+    assert tree.treespec_loads(tree.treespec_dumps(spec)) == spec

@@ -434,3 +434,81 @@ def test_storages_are_restored_where_a_file_says(lib: Any, tmp_path: Path) -> No
     lib.save({"a": lib.ones(2)}, tmp_path / "a.pt")
     loaded = lib.load(tmp_path / "a.pt", map_location=lambda s, place: restore(s, "cpu"))
     assert loaded["a"].tolist() == [1, 1]
+
+
+BRANCHES = (lambda x: x + 1, lambda x: x * 2)
+
+
+@both
+def test_cond(lib: Any) -> None:
+    x = lib.ones(2)
+    for pred, expected in ((True, 2), (0, 2), (lib.tensor(False), 2)):
+        assert lib.cond(pred, *BRANCHES, (x,)).tolist() == [expected] * 2
+    assert lib.cond(True, lambda: x, lambda: None) is x
+    for pred, branches, operands in (
+        (lib.ones(2), BRANCHES, (x,)),
+        ("a", BRANCHES, (x,)),
+        (lib.tensor(True), (3, BRANCHES[0]), (x,)),
+        (lib.tensor(True), BRANCHES, x),
+    ):
+        with pytest.raises(RuntimeError):
+            lib.cond(pred, *branches, operands)
+
+
+def _more(x: weft.Tensor, by: float) -> weft.Tensor:
+    return x + by
+
+
+def _less(x: weft.Tensor, by: float) -> weft.Tensor:
+    return x - by
+
+
+def _branching(x: weft.Tensor, pred: bool) -> weft.Tensor:
+    y = weft.cond(x.sum() > 0, _more, _less, (x, 2.0))
+    return weft.cond(pred, _more, _less, operands=(y, 1.0)) if pred else y
+
+
+def test_cond_in_programs() -> None:
+    run = weft.jit.script(_branching)
+    for x in (weft.ones(2), -weft.ones(2)):
+        for pred in (False, True):
+            assert run(x, pred).tolist() == _branching(x, pred).tolist()
+
+
+@both
+def test_detached_variables(lib: Any) -> None:
+    detach_variable = importlib.import_module(f"{lib.__name__}.utils.checkpoint").detach_variable
+    x = lib.ones(2, requires_grad=True)
+    y, number = detach_variable((x * 2, 3))
+    assert y.is_leaf and y.requires_grad and y.tolist() == [2, 2] and number == 3
+    with pytest.raises(RuntimeError):
+        detach_variable([x])
+
+
+@both
+def test_what_a_parameter_loads(lib: Any) -> None:
+    x, other = lib.zeros(2), lib.ones(2, requires_grad=True)
+    with lib.no_grad():
+        assert x.module_load(other).data_ptr() == x.data_ptr() and x.tolist() == [1, 1]
+        assert x.module_load(other, assign=True).data_ptr() == other.data_ptr()
+    with pytest.raises(RuntimeError):
+        lib.nn.Parameter(x).module_load(other)
+
+
+@both
+def test_norm_of_a_dtype_by_place(lib: Any) -> None:
+    x = lib.tensor([[3.0, 4.0], [0.0, 2.0]])
+    assert x.norm(2, 1, True, lib.float64).tolist() == [[5.0], [2.0]]
+    assert x.norm("fro", (0, 1), False, lib.float64).dtype is lib.float64
+    assert x.norm("nuc", dtype=lib.float64).dtype is lib.float64
+    for arguments in (
+        ("nuc", 1),
+        ("abc",),
+        ("abc", (0, 1)),
+        ("nuc", (0, 1, 2)),
+        ("fro", (0, 1, 2)),
+    ):
+        with pytest.raises(RuntimeError):
+            lib.norm(lib.ones(2, 2, 2), *arguments)
+    with pytest.raises(RuntimeError):
+        lib.norm(lib.ones(2, 2, 2), "nuc")

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from libraries import both
 
 import weft
 from weft import nn
@@ -565,3 +566,31 @@ def test_a_size_alone_makes_an_empty_tensor() -> None:
         TypeError, match="sparse_coo_tensor: expected indices and values, or a size"
     ):
         weft.sparse_coo_tensor()
+
+
+@both
+def test_spdiags(lib: Any) -> None:
+    rows, offsets = lib.arange(9).reshape(3, 3), lib.tensor([0, -1, 2])
+    expected = [[0, 0, 8], [3, 1, 0], [0, 4, 2]]
+    for layout in (None, lib.sparse_coo, lib.sparse_csr, lib.sparse_csc):
+        x = lib.sparse.spdiags(rows, offsets, (3, 3), layout=layout)
+        assert x.layout is (layout or lib.sparse_coo) and x.to_dense().tolist() == expected
+    wide = lib.sparse.spdiags(lib.arange(4.0), lib.tensor(1), (2, 6))
+    assert wide.to_dense().tolist() == [[0, 1, 0, 0, 0, 0], [0, 0, 2, 0, 0, 0]]
+    for arguments in (
+        (rows, lib.tensor([0, 0, 1]), (3, 3)),
+        (rows, lib.tensor([0, 1]), (3, 3)),
+        (rows, offsets.int(), (3, 3)),
+        (rows, offsets, (3, 3, 3)),
+    ):
+        with pytest.raises(RuntimeError):
+            lib.sparse.spdiags(*arguments)
+
+
+@both
+def test_smm(lib: Any) -> None:
+    x, other = lib.eye(2).to_sparse(), lib.tensor([[0.0, 1.0], [2.0, 0.0]])
+    for product in (lib.smm(x, other), x.smm(other)):
+        assert product.layout is lib.sparse_coo and product.to_dense().tolist() == other.tolist()
+    with pytest.raises(RuntimeError):
+        lib.smm(lib.eye(2), other)

@@ -17,6 +17,7 @@ MODULES = frozenset(_MODULES.split())
 
 _NAMES_OF_MODULES = {
     "_C": "_int_mm _sample_dirichlet _scaled_mm _standard_gamma _weight_int8pack_mm",
+    "_functions.branches": "cond",
     "_functions.calculus": "cumulative_trapezoid gradient logspace trapezoid trapz vander",
     "_functions.closed_range": "range",
     "_functions.elements": "complex index_reduce is_conj is_neg nonzero nonzero_static "
@@ -85,7 +86,7 @@ _NAMES_OF_MODULES = {
     "serialization": "load save",
     "sparse._construct": "sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor "
     "sparse_csr_tensor",
-    "sparse._products": "dsmm spmm",
+    "sparse._products": "dsmm smm spmm",
     "_tensor.storage_methods": "resize_as_",
 }
 
@@ -95,7 +96,7 @@ _METHODS = (
     "hardshrink hash_tensor histogram hsplit index_reduce "
     "index_reduce_ is_conj is_neg is_nonzero is_same_size istft lstsq lu lu_solve matrix_exp "
     "nanquantile new_empty_strided nonzero nonzero_static norm orgqr ormqr "
-    "pinverse prelu quantile resize resize_as resolve_conj resolve_neg solve stft "
+    "pinverse prelu quantile resize resize_as resolve_conj resolve_neg smm solve stft "
     "sum_to_size symeig to_device triangular_solve unique unique_consecutive "
     "unsafe_split_with_sizes vsplit"
 )

@@ -117,7 +117,7 @@ for _name, _options, _inputs in [
     ("ConvTranspose3d", [2, 3, 2], [Q]), ("CosineSimilarity", [], [(4, 6), (4, 6)]), ("Fold", [4, 2, 1, 0, 2], [(1, 8, 4)]),
     ("HuberLoss", ["sum", 0.5], [(4, 6), (4, 6)]), ("InstanceNorm1d", [4], [S]), ("InstanceNorm2d", [4, 1e-3, 0.1, True], [P]),
     ("InstanceNorm3d", [2, 1e-5, 0.1, True, True], [Q]), ("KLDivLoss", [None, None, "batchmean"], lambda: (f(4, 6), weft.rand(4, 6))),
-    ("LocalResponseNorm", [2], [P]), ("MaxPool1d", [2], [S]), ("MaxPool3d", [2, 1, 0, 1, True], [Q]),
+    ("LocalResponseNorm", [2], [P]), ("CrossMapLRN2d", [3], [P]), ("MaxPool1d", [2], [S]), ("MaxPool3d", [2, 1, 0, 1, True], [Q]),
     ("PairwiseDistance", [1.0], [(4, 6), (4, 6)]), ("PixelShuffle", [2], [P]), ("PixelUnshuffle", [3], [P]),
     ("PoissonNLLLoss", [], [(4, 6), (4, 6)]), ("ReflectionPad1d", [2], [S]), ("ReflectionPad2d", [(1, 2, 0, 1)], [P]),
     ("ReflectionPad3d", [1], [Q]), ("ReplicationPad1d", [2], [S]), ("ReplicationPad2d", [1], [P]),

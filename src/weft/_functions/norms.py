@@ -29,12 +29,24 @@ def norm(
     tensor(5.)
     """
     if p == "nuc":
-        result = linalg.matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim)
+        dims = _dims_by_name(input, p, dim)
+        result = linalg.matrix_norm(input, "nuc", dims, keepdim, dtype=dtype)
     else:
+        if isinstance(p, str):
+            _dims_by_name(input, p, dim)
         order = 2 if p is None or p == "fro" else p
         dims = [dim] if isinstance(dim, int) else dim
         result = _aten.linalg_vector_norm(input, order, dims, keepdim, dtype=dtype)
     return result if out is None else _aten.alias_copy(result, out=out)
+
+
+def _dims_by_name(input: Tensor, p: str, dim: Any) -> list[int]:
+    """The dimensions of a norm with a name: two for "nuc"; for "fro" up to two, or all of them."""
+    dims = [dim] if isinstance(dim, int) else list(range(input.dim()) if dim is None else dim)
+    named = len(dims) == 2 if p == "nuc" else p == "fro" and (dim is None or len(dims) <= 2)
+    if not named:
+        raise RuntimeError(f"norm: expected 'fro', or 'nuc' and two dims, got {p!r} and {dims}")
+    return dims
 
 
 @takes_out

@@ -270,6 +270,20 @@ def _xpu(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     raise AssertionError("xpu: expected a device of Intel's, got a build for the CPU alone")
 
 
+def _norm(
+    self: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None
+) -> Tensor:
+    """weft.norm of this tensor."""
+    norm = lazy.value("weft._functions.norms", "norm")
+    return norm(self, p, dim, keepdim, dtype=dtype)
+
+
+def _module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
+    """What a parameter or buffer becomes when a state dict has `other` for it: `other` detached,
+    or self with its elements. Classes of tensors may say it otherwise."""
+    return other.detach() if assign else self.copy_(other).detach()
+
+
 def _is_distributed(self: Tensor) -> bool:
     """False."""
     return False
@@ -278,6 +292,7 @@ def _is_distributed(self: Tensor) -> bool:
 _METHODS = {
     "xpu": _xpu,
     "is_distributed": _is_distributed,
+    "module_load": _module_load,
     "pin_memory": _pin_memory,
     "record_stream": _record_stream,
     "apply_": _apply,
@@ -296,6 +311,7 @@ _METHODS = {
     "__array_wrap__": _array_wrap,
     "cuda": _cuda,
     **{name: _function_as_method(name) for name in _exports.METHODS},
+    "norm": _norm,
 }
 for _name, _method in _METHODS.items():
     _method.__name__ = _name

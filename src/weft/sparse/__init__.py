@@ -7,6 +7,7 @@ values that are kept. What has no rule here raises NotImplementedError.
 
 from __future__ import annotations
 
+from weft.sparse._construct import spdiags
 from weft.sparse._gradients import sparse_embedding as sparse_embedding
 from weft.sparse._products import addmm, mm, sampled_addmm
 from weft.sparse._reductions import log_softmax, softmax, sum
@@ -21,4 +22,4 @@ from weft.sparse._typed import IntTensor as IntTensor
 from weft.sparse._typed import LongTensor as LongTensor
 from weft.sparse._typed import ShortTensor as ShortTensor
 
-__all__ = ["addmm", "log_softmax", "mm", "sampled_addmm", "softmax", "sum"]
+__all__ = ["addmm", "log_softmax", "mm", "sampled_addmm", "softmax", "spdiags", "sum"]

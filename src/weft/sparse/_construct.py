@@ -136,6 +136,37 @@ def sparse_csc_tensor(
     return sparse_compressed_tensor(ccol_indices, row_indices, values, size, **options)
 
 
+def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) -> SparseTensor:
+    """A matrix of the sizes `shape` that has row i of `diagonals` on its diagonal offsets[i].
+
+    Element j of a row stands in column j; those outside of the matrix are left out. layout:
+    sparse_coo (the default), sparse_csr or sparse_csc.
+
+    RuntimeError unless `offsets` are distinct int64, one for each row, and for another layout.
+
+    >>> weft.sparse.spdiags(weft.tensor([[1, 2], [3, 4]]), weft.tensor([0, 1]), (2, 2)).to_dense()
+    tensor([[1, 4],
+            [0, 2]])
+    """
+    rows = diagonals.unsqueeze(0) if diagonals.dim() == 1 else diagonals
+    places = offsets.reshape(1) if offsets.dim() == 0 else offsets
+    sizes = _sizes("spdiags", shape)
+    if rows.dim() != 2 or places.shape != rows.shape[:1] or len(sizes) != 2:
+        raise RuntimeError(
+            f"spdiags: expected a row for each offset and two sizes, got shapes "
+            f"{tuple(diagonals.shape)} and {tuple(offsets.shape)}, and {sizes}"
+        )
+    if places.dtype != _C.int64 or len(set(places.tolist())) < places.numel():
+        raise RuntimeError(f"spdiags: expected distinct int64 offsets, got {offsets}")
+    if layout not in (None, _C.sparse_coo, _C.sparse_csr, _C.sparse_csc):
+        raise RuntimeError(f"spdiags: expected a layout of sparse matrices, got {layout}")
+    column = _C.arange(rows.size(1)).expand(rows.shape)
+    row = column - places.unsqueeze(1)
+    inside = (row >= 0) & (row < sizes[0]) & (column < sizes[1])
+    found = make(Coo(_C.stack([row[inside], column[inside]]), sizes, False), rows[inside])
+    return found if layout in (None, _C.sparse_coo) else found.to_sparse(layout=layout)
+
+
 def _finish(made: SparseTensor, requires_grad: bool) -> SparseTensor:
     if requires_grad:
         made.requires_grad_()

@@ -52,6 +52,22 @@ def dsmm(input: Tensor, mat2: Tensor) -> Tensor:
     return mm(input, mat2)
 
 
+def smm(input: Tensor, mat: Tensor) -> Tensor:
+    """The product of a sparse matrix and a dense one, as a sparse tensor.
+
+    RuntimeError where `input` is dense, and as sparse.mm.
+
+    >>> weft.smm(weft.eye(2).to_sparse(), weft.tensor([[0.0], [2.0]])).to_dense()
+    tensor([[0.],
+            [2.]])
+    """
+    if not is_sparse(input) or is_sparse(mat):
+        raise RuntimeError(
+            f"smm: expected a sparse and a dense matrix, got {input.layout} and {mat.layout}"
+        )
+    return mm(input, mat).to_sparse()
+
+
 def _entries(name: str, matrix: SparseTensor) -> tuple[Tensor, Tensor, Tensor]:
     """Rows, columns and values."""
     pattern = matrix._pattern.coo()
@@ -87,6 +103,9 @@ rule("lobpcg")(lobpcg.__wrapped__)  # type: ignore[attr-defined]
 @rule("mm", "spmm", "dsmm", "hspmm")
 def _mm(self: Tensor, mat2: Tensor) -> Tensor:
     return mm(self, mat2)
+
+
+rule("smm")(smm)
 
 
 @rule("mv")

@@ -13,6 +13,8 @@ register_pytree_node adds; everything else is a leaf, None too.
 from __future__ import annotations
 
 import dataclasses
+import json
+import sys
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -102,12 +104,22 @@ def register_pytree_node(
     cls: Any,
     flatten_fn: Callable[[Any], tuple[list[Any], Any]],
     unflatten_fn: Callable[[Iterable[Any], Any], Any],
+    *,
+    serialized_type_name: str | None = None,
+    to_dumpable_context: Callable[[Any], Any] | None = None,
+    from_dumpable_context: Callable[[Any], Any] | None = None,
     **_: Any,
 ) -> None:
-    """Makes a class a container: flatten_fn(x) is (parts, context), unflatten_fn makes it again."""
+    """Makes a class a container: flatten_fn(x) is (parts, context), unflatten_fn makes it again.
+
+    serialized_type_name is its name in texts of `treespec_dumps`; to_dumpable_context and
+    from_dumpable_context turn the context into what JSON can say, and back.
+    """
     if cls in SUPPORTED_NODES:
         raise ValueError(f"register_pytree_node: expected a new type, got {cls.__name__} again")
     SUPPORTED_NODES[cls] = _Kind(flatten_fn, unflatten_fn)
+    if serialized_type_name is not None:
+        _TEXTS[cls] = _Text(serialized_type_name, to_dumpable_context, from_dumpable_context)
 
 
 _register_pytree_node = register_pytree_node  # its name before it was public
@@ -441,6 +453,109 @@ def tree_map_with_path(
     return tree_map(
         lambda place, *leaves: func(paths[place], *leaves), ordered, tree, *rests, is_leaf=None
     )
+
+
+# Structures as texts ----------------------------------------------------------------------------
+
+
+class _Text(NamedTuple):
+    name: str
+    to_dumpable_context: Callable[[Any], Any] | None = None
+    from_dumpable_context: Callable[[Any], Any] | None = None
+
+
+def _register_namedtuple(cls: Any, *, serialized_type_name: str) -> None:
+    """Says the name of a class of named tuples in texts of `treespec_dumps`."""
+    _TEXTS[cls] = _Text(serialized_type_name)
+
+
+def _text_of(cls: Any) -> _Text:
+    if cls not in _TEXTS:
+        raise NotImplementedError(
+            f"treespec_dumps: expected a type registered with a serialized_type_name, got {cls}"
+        )
+    return _TEXTS[cls]
+
+
+def _type_of(name: str) -> Any:
+    found = next((cls for cls, text in _TEXTS.items() if text.name == name), None)
+    if found is None:
+        raise NotImplementedError(f"treespec_loads: expected a registered type, got {name!r}")
+    return found
+
+
+def _told_default(context: Any) -> dict[str, Any]:
+    made, keys = context
+    where = {"module": made.__module__, "name": made.__qualname__}
+    return {f"default_factory_{k}": v for k, v in where.items()} | {"dict_context": keys}
+
+
+def _default_told(text: dict[str, Any]) -> list[Any]:
+    module, name = text["default_factory_module"], text["default_factory_name"]
+    made = getattr(
+        sys.modules.get(module), name, None
+    )  # nothing is imported because a text says so
+    if made is None:
+        raise NotImplementedError(f"treespec_loads: expected a known type, got {module}.{name}")
+    return [made, text["dict_context"]]
+
+
+_TEXTS: dict[Any, _Text] = {
+    **{cls: _Text(f"builtins.{cls.__name__}") for cls in (tuple, list, dict)},
+    **{cls: _Text(f"collections.{cls.__name__}") for cls in (OrderedDict, deque)},
+    namedtuple: _Text("collections.namedtuple", lambda cls: _text_of(cls).name, _type_of),
+    defaultdict: _Text("collections.defaultdict", _told_default, _default_told),
+}
+
+
+def treespec_dumps(treespec: TreeSpec, protocol: int | None = None) -> str:
+    """A structure as a text in JSON, as PyTorch writes it; protocol 1 is the only one.
+
+    NotImplementedError for a container registered without a name, TypeError for a context (such as
+    the keys of a dict) that JSON cannot say.
+
+    >>> treespec_dumps(tree_structure((1,)))[:43]
+    '[1, {"type": "builtins.tuple", "context": "'
+    """
+    if not isinstance(treespec, TreeSpec):
+        raise TypeError(f"treespec_dumps: expected a TreeSpec, got {type(treespec).__name__}")
+    if protocol not in (None, 1):
+        raise ValueError(f"treespec_dumps: expected protocol 1, got {protocol}")
+    return json.dumps([1, _told(treespec)])
+
+
+def _told(spec: TreeSpec) -> dict[str, Any]:
+    name = context = None
+    if spec.type is not None:
+        name, tell, _ = _text_of(spec.type)
+        context = tell(spec.context) if tell else json.dumps(spec.context)
+    return {
+        "type": name,
+        "context": context,
+        "children_spec": list(map(_told, spec.children_specs)),
+    }
+
+
+def treespec_loads(serialized: str) -> TreeSpec:
+    """The structure that `treespec_dumps` wrote.
+
+    NotImplementedError for a type without a name here, ValueError for another protocol.
+
+    >>> treespec_loads(treespec_dumps(tree_structure({"a": [1, 2]}))).num_leaves
+    2
+    """
+    protocol, text = json.loads(serialized)
+    if protocol != 1:
+        raise ValueError(f"treespec_loads: expected protocol 1, got {protocol}")
+    return _spec_of(text)
+
+
+def _spec_of(text: dict[str, Any]) -> TreeSpec:
+    if text["type"] is None:
+        return LeafSpec()
+    kind = _type_of(text["type"])
+    read = _TEXTS[kind].from_dumpable_context or json.loads
+    return TreeSpec(kind, read(text["context"]), [_spec_of(part) for part in text["children_spec"]])
 
 
 _list_own(vars(), "PyTree")

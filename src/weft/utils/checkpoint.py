@@ -16,7 +16,10 @@ from weft.autograd.function import Function
 from weft.autograd.grad_mode import enable_grad, no_grad
 from weft.autograd.graph import saved_tensors_hooks
 
-__all__ = ["CheckpointError", "checkpoint", "checkpoint_sequential", "noop_context_fn"]
+__all__ = [
+    *("CheckpointError", "checkpoint", "checkpoint_sequential", "detach_variable"),
+    "noop_context_fn",
+]
 
 
 class CheckpointError(RuntimeError):
@@ -26,6 +29,22 @@ class CheckpointError(RuntimeError):
 def noop_context_fn() -> tuple[Any, Any]:
     """The default of `context_fn`: two context managers that do nothing."""
     return contextlib.nullcontext(), contextlib.nullcontext()
+
+
+def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A tuple with its tensors detached, which require a gradient where they did.
+
+    RuntimeError for anything but a tuple.
+
+    >>> x = weft.ones(2, requires_grad=True) * 2
+    >>> weft.utils.checkpoint.detach_variable((x, 1))
+    (tensor([2., 2.], requires_grad=True), 1)
+    """
+    if not isinstance(inputs, tuple):
+        raise RuntimeError(f"detach_variable: expected a tuple, got {type(inputs).__name__}")
+    return tuple(
+        x.detach().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in inputs
+    )
 
 
 def checkpoint(

@@ -9,6 +9,7 @@ from weft import _C
 from weft._C import Tensor
 from weft.nn import functional as F
 from weft.nn import init
+from weft.nn.modules._layer import _Layer
 from weft.nn.modules.module import Module
 from weft.nn.parameter import Parameter
 
@@ -112,6 +113,38 @@ class GroupNorm(_Affine):
             f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
             f"bias={self.bias is not None}"
         )
+
+
+class CrossMapLRN2d(_Layer):
+    """Divides images by the squares of neighbouring channels, as Torch 7 did.
+
+    The result is x / (k + alpha / size * sum of squares) ** beta, of the shape [n, c, h, w] of x;
+    the first channel is a neighbour of all.
+
+    ValueError for another number of dims.
+
+    >>> x = weft.tensor([1.0, 2.0, 3.0]).reshape(1, 3, 1, 1)
+    >>> weft.nn.CrossMapLRN2d(3, alpha=3.0, beta=1.0)(x).flatten()
+    tensor([0.1667, 0.1333, 0.2000])
+    """
+
+    size: int
+    alpha: float = 1e-4
+    beta: float = 0.75
+    k: float = 1
+
+    def forward(self, input: Tensor) -> Tensor:
+        if input.dim() != 4:
+            raise ValueError(f"CrossMapLRN2d: expected 4 dims, got {tuple(input.shape)}")
+        reach = (self.size + 1) // 2
+        channels = _C.arange(input.size(1), device=input.device)
+        ahead = channels - channels.unsqueeze(1)
+        counts = (ahead < reach) & ((ahead > -reach) | (channels == 0))
+        sums = _C.matmul(counts.to(input.dtype), (input * input).flatten(2)).view_as(input)
+        return input * (self.k + self.alpha / self.size * sums).pow(-self.beta)
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
 class RMSNorm(Module):

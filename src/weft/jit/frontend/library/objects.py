@@ -6,6 +6,7 @@ import builtins as python
 
 from weft import _C
 from weft._C import Generator, Size
+from weft._functions.branches import cond
 from weft._functions.matrices import einsum
 from weft._tensor import tensor
 from weft.autograd._run import backward, grad
@@ -165,6 +166,13 @@ builtin(grad)(
 builtin(backward)(
     _autograd("autograd::backward", ("tensors", "grad_tensors", "retain_graph", "create_graph"))
 )
+
+
+@builtin(cond, takes=(3, 4), keywords=("operands",))
+def _cond(c: Compiler, call: Call) -> Sugared:
+    args = [arg.value for arg in (*call.args, *call.kwargs.values())]
+    operands = args[3] if len(args) == 4 else TupleLiteral([])
+    return c.call(prelude.branch, call.range, *args[:3], operands)
 
 
 @builtin(einsum, takes=(2, 64))

@@ -228,6 +228,13 @@ def member(values: Any, members: Any, wanted: Any, name: str) -> Any:
     raise ValueError(f"{wanted!r} is not a valid {name}")
 
 
+def branch(pred: Any, true_fn: Any, false_fn: Any, operands: Any) -> Any:
+    """weft.cond(pred, true_fn, false_fn, operands)."""
+    if pred:
+        return true_fn(*operands)
+    return false_fn(*operands)
+
+
 # Folds and products ---------------------------------------------------------------------------
 
 
