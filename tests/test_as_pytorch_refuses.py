@@ -94,3 +94,71 @@ def test_transposed_convolutions_share_a_class():
     shared = weft.nn.modules.conv._ConvTransposeNd
     assert isinstance(weft.nn.ConvTranspose2d(1, 1, 1), shared)
     assert not isinstance(weft.nn.Conv2d(1, 1, 1), shared)
+
+
+INTS, TRUE = weft.arange(16).reshape(1, 1, 4, 4), weft.ones(1, 1, 4, 4) > 0
+VOLUME = weft.arange(64).reshape(1, 1, 4, 4, 4)
+COMPLEX = weft.ones(3, dtype=weft.complex64)
+DTYPES = {
+    "hardshrink": lambda: F.hardshrink(LONG),
+    "hardshrink of bools": lambda: F.hardshrink(BOOL),
+    "unfold": lambda: F.unfold(INTS, 2),
+    "fold": lambda: F.fold(INTS.reshape(4, 4), (3, 3), 2),
+    "nearest": lambda: F.interpolate(INTS, scale_factor=2),
+    "nearest-exact of bools": lambda: F.interpolate(TRUE, scale_factor=2, mode="nearest-exact"),
+    "nearest of complex": lambda: F.interpolate(INTS + 0j, size=2),
+    "max_pool1d": lambda: F.max_pool1d(INTS[0], 2),
+    "adaptive_max_pool1d": lambda: F.adaptive_max_pool1d(INTS[0], 2),
+    "adaptive_max_pool2d": lambda: F.adaptive_max_pool2d(INTS, 3),
+    "adaptive_max_pool3d": lambda: F.adaptive_max_pool3d(VOLUME, 2),
+    "avg_pool3d": lambda: F.avg_pool3d(VOLUME.int(), 2),
+    "prelu": lambda: F.prelu(LONG, LONG[:1]),
+    "searchsorted": lambda: weft.searchsorted(BOOL.sort()[0], BOOL),
+    "bucketize": lambda: weft.bucketize(BOOL, BOOL.sort()[0]),
+    "isin": lambda: weft.isin(BOOL, BOOL),
+    "isin a number": lambda: weft.isin(COMPLEX, 2),
+    "isin of bools": lambda: weft.isin(LONG, BOOL),
+    "a number isin": lambda: weft.isin(1, BOOL),
+    "bernoulli_": lambda: COMPLEX.clone().bernoulli_(0.5),
+    "bernoulli_ by a tensor": lambda: COMPLEX.clone().bernoulli_(weft.ones(3)),
+    "geometric_": lambda: BOOL.clone().geometric_(0.5),
+    "arange": lambda: weft.arange(2, dtype=weft.bool),
+    "complex arange": lambda: weft.arange(2, dtype=weft.complex64),
+    "linspace": lambda: weft.linspace(0, 1, 2, dtype=weft.bool),
+    "randperm": lambda: weft.randperm(2, dtype=weft.bool),
+    "trace": lambda: weft.trace(weft.eye(2) > 0),
+    "clamp_min": lambda: BOOL.clamp_min(False),
+    "clamp": lambda: BOOL.clamp(BOOL, BOOL),
+    "mm": lambda: weft.mm(weft.eye(2) > 0, weft.eye(2) > 0),
+    "gcd": lambda: weft.gcd(HALF, HALF),
+    "normal_": lambda: LONG.clone().normal_(),
+    "bincount": lambda: weft.bincount(HALF),
+    "sort": lambda: COMPLEX.sort(),
+}
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_dtypes_that_are_not_there(name):
+    with pytest.raises(NotImplementedError, match="expected"):
+        DTYPES[name]()
+
+
+def test_numbers_that_do_not_fit():
+    for n, dtype in ((257, weft.uint8), (129, weft.int8), (2050, weft.float16)):
+        with pytest.raises(
+            RuntimeError, match=f"randperm: expected n that .* can count to, got {n}"
+        ):
+            weft.randperm(n, dtype=dtype)
+        assert weft.randperm(n - 1, dtype=dtype).shape == (n - 1,)
+    with pytest.raises(RuntimeError, match="cdist: expected p >= 0"):
+        weft.cdist(weft.ones(2, 2), weft.ones(2, 2), p=-1)
+    with pytest.raises(RuntimeError, match="prelu: expected one dtype"):
+        F.prelu(weft.ones(2), weft.ones(1, dtype=weft.float64))
+    with pytest.raises(RuntimeError, match="positive: expected a numeric dtype"):
+        weft.positive(BOOL)
+    with pytest.raises(ValueError, match="instance_norm: expected more than 1 value per channel"):
+        F.instance_norm(weft.ones(2, 3, 1))
+    for write in (False, True):
+        with pytest.raises(IndexError, match="expected broadcastable shapes"):
+            x, index = weft.ones(3, 3), (weft.tensor([0, 1]), weft.tensor([0, 1, 2]))
+            x.index_put_(index, weft.ones(())) if write else x[index]

@@ -590,6 +590,7 @@ LAYERS: dict[str, tuple[float, ...]] = {
 #: of batches alone, or with windows that are drawn
 IN_BATCHES_ONLY = (
     "BatchNorm",
+    "CrossMapLRN",
     "FractionalMaxPool",
     "Lazy",
     "NLLLoss",

@@ -235,8 +235,26 @@ def test_tensor_infers(data: Any, dtype: Any, shape: tuple[int, ...]) -> None:
 def test_tensor_of_tensors() -> None:
     x = weft.tensor([weft.tensor(1), weft.tensor(2.5)])
     assert x.tolist() == [1.0, 2.5]
-    y = weft.tensor([weft.ones(2), weft.zeros(2)])
+    y = weft.tensor([[1.0, 1.0], weft.zeros(2)])
     assert y.tolist() == [[1, 1], [0, 0]]
+
+
+def test_tensors_in_lists_are_numbers() -> None:
+    x = weft.tensor([weft.ones(1), weft.zeros(1, 1), 2])
+    assert x.tolist() == [1, 0, 2] and x.dtype is weft.float32
+    assert weft.tensor([[weft.ones(1)], [weft.zeros(1)]]).shape == (2, 1)
+    for data in ([weft.ones(2), weft.zeros(2)], [weft.ones(0)], [weft.ones(2), [1.0, 2.0]]):
+        with pytest.raises(ValueError, match="expected"):
+            weft.tensor(data)
+
+
+def test_ravel_is_contiguous() -> None:
+    x = weft.arange(12.0).reshape(3, 4)
+    assert x.ravel().data_ptr() == x.data_ptr()
+    for view in (x[:, 1], x[:1, ::2], x.t(), x[:, :1].expand(3, 5)):
+        flat = view.ravel()
+        assert flat.is_contiguous() and flat.tolist() == view.flatten().tolist()
+        assert flat.untyped_storage().data_ptr() != x.untyped_storage().data_ptr()
 
 
 def test_tensor_copies_and_converts() -> None:

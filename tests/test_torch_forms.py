@@ -21,8 +21,49 @@ def _spread(t: Any) -> Any:
     return t.eye(3) * 3 + t.arange(9.0).reshape(3, 3).sin()
 
 
+def _cube(t: Any) -> Any:
+    """int64 [1, 2, 4, 4, 5], both signs."""
+    return t.arange(160).reshape(1, 2, 4, 4, 5) * 37 % 101 - 40
+
+
 #: a function of the library
 FORMS: dict[str, Callable[[Any], Any]] = {
+    "addr: bools": lambda t: t.addr(t.eye(2, 3) > 0, t.tensor([True, False]), t.ones(3) > 0),
+    "addr: bools without self": lambda t: t.addr(
+        t.eye(2, 3) > 0, t.tensor([True, False]), t.ones(3) > 0, beta=False, alpha=2
+    ),
+    "addr: bools without the product": lambda t: t.addr(
+        t.eye(2, 3) > 0, t.tensor([True, False]), t.ones(3) > 0, alpha=0
+    ),
+    "avg_pool3d: int64": lambda t: t.nn.functional.avg_pool3d(_cube(t), 2),
+    "avg_pool3d: int64, padded": lambda t: t.nn.functional.avg_pool3d(_cube(t), 3, 2, 1),
+    "avg_pool3d: int64, what is inside": lambda t: t.nn.functional.avg_pool3d(
+        _cube(t), 3, 2, 1, ceil_mode=True, count_include_pad=False
+    ),
+    "avg_pool3d: int64, a divisor": lambda t: t.nn.functional.avg_pool3d(
+        _cube(t)[0], 3, ceil_mode=True, divisor_override=-4
+    ),
+    "conv2d: uint8": lambda t: t.nn.functional.conv2d(
+        _cube(t)[0].byte(), _cube(t)[0, :, :, :2, :2].byte(), padding=1
+    ),
+    "conv1d: int8, with a bias": lambda t: t.nn.functional.conv1d(
+        _cube(t)[0, 0].char(), _cube(t)[0, :, :, 0, :2].char(), t.ones(2, dtype=t.int8)
+    ),
+    "conv3d: int16": lambda t: t.nn.functional.conv3d(
+        _cube(t).short(), _cube(t)[:, :, :2, :2, :2].short() * 50
+    ),
+    "repeat_interleave: int32": lambda t: t.repeat_interleave(t.tensor([1, 2], dtype=t.int32)),
+    "scatter_reduce: max": lambda t: t.zeros(2).scatter_reduce(
+        0, t.tensor([0, 1, 0]), t.tensor([1.0, -2.0, 3.0]), "max", include_self=False
+    ),
+    "scatter_reduce: min": lambda t: t.zeros(2).scatter_reduce(
+        0, t.tensor([0, 1, 0]), t.tensor([1.0, -2.0, 3.0]), "min"
+    ),
+    "tensor: of tensors of one element": lambda t: t.tensor([t.ones(1), t.zeros(1, 1), 2.0]),
+    "tensor: of tensors, nested": lambda t: t.tensor([[t.ones(1)], [t.zeros(1, dtype=t.int64)]]),
+    "tensor: rows, one of them a tensor": lambda t: t.tensor([[1.0, 2.0], t.zeros(2)]),
+    "Tensor: of tensors": lambda t: t.Tensor([t.ones(1), 3]),
+    "as_tensor: of tensors": lambda t: t.as_tensor([t.tensor(True), t.ones(1, 1)]),
     "amax: None as dim": lambda t: t.amax(_spread(t), dim=None),
     "amin: None by place, keepdim": lambda t: _spread(t).amin(None, True),
     "roll: None as dims": lambda t: _spread(t).roll(1, None),

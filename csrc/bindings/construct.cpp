@@ -42,11 +42,12 @@ class Survey {
  public:
   explicit Survey(const char* op) : op_(op) {}
 
-  // The shape follows the first item of every level; filling checks the others.
+  // The shape follows the first item of every level; filling checks the others. A tensor in first
+  // place counts as a number.
   void shape_of(PyObject* object) {
     Object held;
     while (true) {
-      if (is_tensor(object)) return append(unwrap(object));
+      if (is_tensor(object)) return;
       if (is_numpy_array(object)) return append(tensor_from_numpy(op_, object));
       if (!is_nested(object)) return;
       Object fast = fast_sequence(op_, object);
@@ -162,11 +163,12 @@ class Fill {
 
   void block(const Tensor& part, size_t depth) {
     IntList rest = IntList(out_.sizes()).subspan(depth);
-    WEFT_CHECK_VALUE(same(part.sizes(), rest), op_, ": expected an item of shape ", AsTuple{rest},
-                     " at dim ", depth, ", got shape ", AsTuple{part.sizes()});
+    const bool number = rest.empty() && part.numel() == 1;
+    WEFT_CHECK_VALUE(number || same(part.sizes(), rest), op_, ": expected an item of shape ",
+                     AsTuple{rest}, " at dim ", depth, ", got shape ", AsTuple{part.sizes()});
     int64_t count = part.numel();
     if (count == 0) return;
-    Layout layout = Layout::contiguous(rest);
+    Layout layout = Layout::contiguous(number ? IntList(part.sizes()) : rest);
     layout.offset = (at_ - static_cast<char*>(out_.data())) / static_cast<int64_t>(size_);
     autograd::NoGradGuard no_grad;
     ops::copy_(out_.with_layout(std::move(layout)), part);

@@ -131,6 +131,13 @@ Geometry checked(const Tensor& input, const Tensor& weight, const Tensor& bias,
   return g;
 }
 
+// What a convolution adds up in, to be cast back: integers of one or two bytes in 32 bits, whose
+// overflow wraps as theirs would.
+DType sums_type(DType dtype) {
+  const bool narrow = dtype == DType::U8 || dtype == DType::I8 || dtype == DType::I16;
+  return narrow ? DType::I32 : compute_type(dtype);
+}
+
 }  // namespace
 
 Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride,
@@ -146,8 +153,9 @@ Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, Int
   if (multiplies_channel_pairs(g, input)) {
     return by_channel_pairs(g, input, weight, b.defined() ? b.data_as<const float>() : nullptr);
   }
-  if (const DType compute = compute_type(input.dtype()); compute != input.dtype()) {
-    const Tensor sums = conv2d(as_dtype(input, compute), as_dtype(weight, compute), b, stride,
+  if (const DType compute = sums_type(input.dtype()); compute != input.dtype()) {
+    const Tensor own = b.defined() ? as_dtype(b, compute) : b;
+    const Tensor sums = conv2d(as_dtype(input, compute), as_dtype(weight, compute), own, stride,
                                padding, dilation, groups);
     return as_dtype(sums, input.dtype());
   }

@@ -78,7 +78,7 @@ void dispatch_conv(const char* op, DType dtype, Fn&& fn) {
   if (dtype == DType::I32) return fn(std::type_identity<uint32_t>{});
   const bool known =
       dispatch_among<float, double, std::complex<float>, std::complex<double>>(dtype, fn);
-  WEFT_CHECK(known, op, ": expected a floating or complex dtype, got ", dtype);
+  WEFT_CHECK_AS(NotImplemented, known, op, ": expected a floating or complex dtype, got ", dtype);
 }
 
 }  // namespace weft::native::conv

@@ -70,6 +70,7 @@ Tensor searchsorted(const Tensor& sorted_sequence, const Tensor& self, bool out_
     sequence = ops::gather(sequence, -1, sorter, false);
   }
   const DType common = promote(sequence.dtype(), self.dtype());
+  WEFT_CHECK_AS(NotImplemented, common != DType::Bool, op, ": expected a numeric dtype, got bool");
   const int64_t per_row = self.dim() == 0 ? 1 : self.sizes().back();
   const Tensor out =
       search(op, in_order(as_dtype(sequence, common)), in_order(as_dtype(self, common)), per_row,
@@ -99,8 +100,9 @@ Tensor bucketize(const Scalar& self, const Tensor& boundaries, bool out_int32, b
 
 Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
   const char* op = "bincount";
-  WEFT_CHECK(self.dim() == 1 && is_integral(self.dtype()), op, ": expected an integer vector, got ",
-             self.dtype(), " of shape ", AsTuple{self.sizes()});
+  WEFT_CHECK_AS(NotImplemented, self.dim() == 1 && is_integral(self.dtype()), op,
+                ": expected an integer vector, got ", self.dtype(), " of shape ",
+                AsTuple{self.sizes()});
   WEFT_CHECK(minlength >= 0, op, ": expected minlength >= 0, got ", minlength);
   WEFT_CHECK(!weights.defined() || weights.sizes() == self.sizes(), op,
              ": expected weights of shape ", AsTuple{self.sizes()}, ", got ",
@@ -129,7 +131,8 @@ Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
 
 Tensor histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& max) {
   const char* op = "histc";
-  WEFT_CHECK(is_floating(self.dtype()), op, ": expected a floating tensor, got ", self.dtype());
+  WEFT_CHECK_AS(NotImplemented, is_floating(self.dtype()), op, ": expected a floating tensor, got ",
+                self.dtype());
   WEFT_CHECK(bins > 0, op, ": expected bins > 0, got ", bins);
   const Tensor x = in_order(as_dtype(self, DType::F64));
   const double* values = x.data_as<const double>();
@@ -156,7 +159,18 @@ Tensor histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& 
   return as_dtype(out, self.dtype());
 }
 
+namespace {
+
+void check_isin(DType dtype) {
+  WEFT_CHECK_AS(NotImplemented, dtype != DType::Bool && !is_complex(dtype),
+                "isin: expected a real dtype other than bool, got ", dtype);
+}
+
+}  // namespace
+
 Tensor isin(const Tensor& elements, const Tensor& test_elements, bool, bool invert) {
+  check_isin(elements.dtype());
+  check_isin(test_elements.dtype());
   const DType common = promote(elements.dtype(), test_elements.dtype());
   const int64_t flat[] = {-1};
   const Tensor tests =
@@ -182,10 +196,12 @@ Tensor isin(const Tensor& elements, const Tensor& test_elements, bool, bool inve
 }
 
 Tensor isin(const Tensor& elements, const Scalar& test_element, bool, bool invert) {
+  check_isin(elements.dtype());
   return invert ? ops::ne(elements, test_element) : ops::eq(elements, test_element);
 }
 
 Tensor isin(const Scalar& element, const Tensor& test_elements, bool, bool invert) {
+  check_isin(test_elements.dtype());
   const Tensor hit = ops::any(ops::eq(test_elements, element));
   return invert ? ops::logical_not(hit) : hit;
 }

@@ -38,8 +38,8 @@ Fold fold_of(const std::string& reduce) {
   if (reduce == "sum") return Fold::Sum;
   if (reduce == "prod") return Fold::Prod;
   if (reduce == "mean") return Fold::Mean;
-  if (reduce == "amax") return Fold::Amax;
-  WEFT_CHECK(reduce == "amin",
+  if (reduce == "amax" || reduce == "max") return Fold::Amax;
+  WEFT_CHECK(reduce == "amin" || reduce == "min",
              "scatter_reduce: expected reduce to be sum, prod, mean, amax or amin, got ", reduce);
   return Fold::Amin;
 }

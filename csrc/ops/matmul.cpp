@@ -19,7 +19,8 @@ namespace {
 void check_operands(const char* op, const Tensor& a, const Tensor& b) {
   WEFT_CHECK(a.dtype() == b.dtype(), op, ": expected tensors of one dtype, got ", a.dtype(),
              " and ", b.dtype());
-  WEFT_CHECK(a.dtype() != DType::Bool, op, ": expected a numeric dtype, got ", a.dtype());
+  WEFT_CHECK_AS(NotImplemented, a.dtype() != DType::Bool, op, ": expected a numeric dtype, got ",
+                a.dtype());
 }
 
 void check_dims(const char* op, const Tensor& tensor, int64_t dims) {

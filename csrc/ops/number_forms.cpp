@@ -11,7 +11,7 @@ namespace {
 
 DType floating_pair(const char* op, const Tensor& a, const Tensor& b) {
   const DType kind = common_dtype(a, b);
-  WEFT_CHECK(is_floating(kind), op, ": expected a floating dtype, got ", kind);
+  WEFT_CHECK_AS(NotImplemented, is_floating(kind), op, ": expected a floating dtype, got ", kind);
   return kind;
 }
 
@@ -45,7 +45,7 @@ int64_t lcm_of(int64_t a, int64_t b) {
 template <class Fn>
 Tensor whole_pairs(const char* op, const Tensor& a, const Tensor& b, Fn&& fn) {
   const DType kind = common_dtype(a, b);
-  WEFT_CHECK(is_integral(kind), op, ": expected an integer dtype, got ", kind);
+  WEFT_CHECK_AS(NotImplemented, is_integral(kind), op, ": expected an integer dtype, got ", kind);
   // In the common dtype first: -5 beside a tensor of uint8 is 251.
   return mapped_pairs<int64_t>(op, as_dtype(a, kind), as_dtype(b, kind), kind, fn);
 }
@@ -73,7 +73,8 @@ Tensor nextafter(const Tensor& self, const Tensor& other) {
 
 std::tuple<Tensor, Tensor> frexp(const Tensor& self) {
   const char* op = "frexp";
-  WEFT_CHECK(is_floating(self.dtype()), op, ": expected a floating dtype, got ", self.dtype());
+  WEFT_CHECK_AS(NotImplemented, is_floating(self.dtype()), op, ": expected a floating dtype, got ",
+                self.dtype());
   const Tensor x = in_order(as_dtype(self, DType::F64));
   const Tensor mantissa = Tensor::empty(self.sizes(), DType::F64, self.device(), op);
   const Tensor exponent = Tensor::empty(self.sizes(), DType::I32, self.device(), op);

@@ -39,7 +39,8 @@ Tensor numbers_in(const Tensor& self, int64_t dim) {
 
 // As in PyTorch, whose bools have no middle.
 void check_numbers(const char* op, const Tensor& self) {
-  WEFT_CHECK(self.dtype() != DType::Bool, op, ": expected a numeric dtype, got bool");
+  WEFT_CHECK_AS(NotImplemented, self.dtype() != DType::Bool, op,
+                ": expected a numeric dtype, got bool");
 }
 
 // place = the middle of the first `count` entries, or the first NaN where there is one.

@@ -68,7 +68,8 @@ void check_rates(std::span<const double> rates) {
 }  // namespace
 
 Tensor poisson(const Tensor& self, const Ref<Generator>& generator) {
-  WEFT_CHECK(is_floating(self.dtype()), "poisson: expected a floating dtype, got ", self.dtype());
+  WEFT_CHECK_AS(NotImplemented, is_floating(self.dtype()),
+                "poisson: expected a floating dtype, got ", self.dtype());
   const Tensor dense = in_order(as_dtype(self, DType::F64));
   const std::span rates(dense.data_as<const double>(), static_cast<size_t>(dense.numel()));
   check_rates(rates);

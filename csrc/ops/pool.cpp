@@ -84,8 +84,8 @@ void check_grad(const char* op, const Tensor& grad, IntList expected) {
 
 // The type that maxima of a dtype are computed in.
 DType max_type(const char* op, DType dtype) {
-  WEFT_CHECK(dtype != DType::Bool && !is_complex(dtype), op, ": expected a real dtype, got ",
-             dtype);
+  WEFT_CHECK_AS(NotImplemented, dtype != DType::Bool && !is_complex(dtype), op,
+                ": expected a real dtype, got ", dtype);
   if (dtype == DType::U32) return DType::I64;
   return is_integral(dtype) && item_size(dtype) < 4 ? DType::I32 : compute_type(dtype);
 }
@@ -93,7 +93,7 @@ DType max_type(const char* op, DType dtype) {
 template <class Fn>
 void dispatch_max(DType dtype, Fn&& fn) {
   const bool known = dispatch_among<float, double, int32_t, int64_t, uint64_t>(dtype, fn);
-  WEFT_CHECK(known, "max_pool2d: expected a dtype of max_type, got ", dtype);
+  WEFT_CHECK_AS(NotImplemented, known, "max_pool2d: expected a dtype of max_type, got ", dtype);
 }
 
 // That of an operand which is read where it lies, and of its result.

@@ -73,8 +73,8 @@ void fill_each(const char* op, const Tensor& self, const Ref<Generator>& generat
 }
 
 void check_floating(const char* op, const Tensor& self) {
-  WEFT_CHECK(is_floating(self.dtype()) || is_complex(self.dtype()), op,
-             ": expected a floating or complex dtype, got ", self.dtype());
+  WEFT_CHECK_AS(NotImplemented, is_floating(self.dtype()) || is_complex(self.dtype()), op,
+                ": expected a floating or complex dtype, got ", self.dtype());
 }
 
 // A complex tensor as real numbers, a dimension of two more.
@@ -214,8 +214,8 @@ Tensor normal_(const Tensor& self, double mean, double std, const Ref<Generator>
 }
 
 Tensor exponential_(const Tensor& self, double lambd, const Ref<Generator>& generator) {
-  WEFT_CHECK(is_floating(self.dtype()), "exponential_: expected a floating dtype, got ",
-             self.dtype());
+  WEFT_CHECK_AS(NotImplemented, is_floating(self.dtype()),
+                "exponential_: expected a floating dtype, got ", self.dtype());
   WEFT_CHECK(lambd > 0, "exponential_: expected lambd > 0, got ", lambd);
   fill_each("exponential_", self, generator,
             [&]<class T>(Generator& source, std::type_identity<T>) {
@@ -225,8 +225,8 @@ Tensor exponential_(const Tensor& self, double lambd, const Ref<Generator>& gene
 }
 
 Tensor log_normal_(const Tensor& self, double mean, double std, const Ref<Generator>& generator) {
-  WEFT_CHECK(is_floating(self.dtype()), "log_normal_: expected a floating dtype, got ",
-             self.dtype());
+  WEFT_CHECK_AS(NotImplemented, is_floating(self.dtype()),
+                "log_normal_: expected a floating dtype, got ", self.dtype());
   WEFT_CHECK(std > 0, "log_normal_: expected std > 0, got ", std);
   fill_each("log_normal_", self, generator, [&]<class T>(Generator& source, std::type_identity<T>) {
     return cast_real<T>(std::exp(std::fma(draw_normal(source), std, mean)));
@@ -235,7 +235,8 @@ Tensor log_normal_(const Tensor& self, double mean, double std, const Ref<Genera
 }
 
 Tensor cauchy_(const Tensor& self, double median, double sigma, const Ref<Generator>& generator) {
-  WEFT_CHECK(is_floating(self.dtype()), "cauchy_: expected a floating dtype, got ", self.dtype());
+  WEFT_CHECK_AS(NotImplemented, is_floating(self.dtype()),
+                "cauchy_: expected a floating dtype, got ", self.dtype());
   WEFT_CHECK(sigma > 0, "cauchy_: expected sigma > 0, got ", sigma);
   constexpr double kEpsilon = std::numeric_limits<double>::epsilon();  // the tails stay finite
   fill_each("cauchy_", self, generator, [&]<class T>(Generator& source, std::type_identity<T>) {
@@ -246,7 +247,8 @@ Tensor cauchy_(const Tensor& self, double median, double sigma, const Ref<Genera
 }
 
 Tensor geometric_(const Tensor& self, double p, const Ref<Generator>& generator) {
-  WEFT_CHECK(!is_complex(self.dtype()), "geometric_: expected a real dtype, got ", self.dtype());
+  WEFT_CHECK_AS(NotImplemented, !is_complex(self.dtype()) && self.dtype() != DType::Bool,
+                "geometric_: expected a real dtype other than bool, got ", self.dtype());
   WEFT_CHECK(p > 0 && p < 1, "geometric_: expected p in (0, 1), got ", p);
   fill_each("geometric_", self, generator, [&]<class T>(Generator& source, std::type_identity<T>) {
     return cast_real<T>(std::ceil(std::log(source.uniform_double()) / std::log1p(-p)));
@@ -256,6 +258,8 @@ Tensor geometric_(const Tensor& self, double p, const Ref<Generator>& generator)
 
 Tensor bernoulli_(const Tensor& self, double p, const Ref<Generator>& generator) {
   WEFT_CHECK(p >= 0 && p <= 1, "bernoulli_: expected p in [0, 1], got ", p);
+  WEFT_CHECK_AS(NotImplemented, !is_complex(self.dtype()),
+                "bernoulli_: expected a real dtype, got ", self.dtype());
   fill_each("bernoulli_", self, generator, [&]<class T>(Generator& source, std::type_identity<T>) {
     return cast_real<T>(source.uniform_double() < p ? 1 : 0);
   });
@@ -264,11 +268,13 @@ Tensor bernoulli_(const Tensor& self, double p, const Ref<Generator>& generator)
 
 Tensor bernoulli_(const Tensor& self, const Tensor& p, const Ref<Generator>& generator) {
   const char* op = "bernoulli_";
-  WEFT_CHECK(is_floating(p.dtype()), op, ": expected probabilities of a floating dtype, got ",
-             p.dtype());
+  WEFT_CHECK_AS(NotImplemented, is_floating(p.dtype()), op,
+                ": expected probabilities of a floating dtype, got ", p.dtype());
   WEFT_CHECK(broadcast_sizes(op, p.sizes(), self.sizes()) == self.sizes(), op,
              ": expected probabilities that broadcast to ", AsTuple{self.sizes()}, ", got shape ",
              AsTuple{p.sizes()});
+  WEFT_CHECK_AS(NotImplemented, !is_complex(self.dtype()), op, ": expected a real dtype, got ",
+                self.dtype());
   self.check_writable(op);
   Tensor chances = Tensor::empty(self.sizes(), DType::F64, self.device(), op);
   copy_into(chances, p);
@@ -297,6 +303,9 @@ Tensor dropout_mask(const Tensor& input, double p) {
   return mask;
 }
 
+namespace {
+
+// Values a random integer of the dtype may have when no range is given: [0, limit).
 uint64_t default_limit(DType dtype) {
   return dispatch(dtype, []<class T>(std::type_identity<T>) -> uint64_t {
     if constexpr (is_small_float<T>) {
@@ -311,10 +320,9 @@ uint64_t default_limit(DType dtype) {
   });
 }
 
-namespace {
-
 void check_real(const char* op, const Tensor& self) {
-  WEFT_CHECK(!is_complex(self.dtype()), op, ": expected a real dtype, got ", self.dtype());
+  WEFT_CHECK_AS(NotImplemented, !is_complex(self.dtype()), op, ": expected a real dtype, got ",
+                self.dtype());
 }
 
 // Each element: base + draw % range. A range of 0 is all 64 bits.

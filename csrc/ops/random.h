@@ -25,9 +25,6 @@ Tensor random_(const Tensor& self, int64_t from, std::optional<int64_t> to,
 Tensor random_(const Tensor& self, int64_t to, const Ref<Generator>& generator);
 Tensor random_(const Tensor& self, const Ref<Generator>& generator);
 
-// Values a random integer of the dtype may have when no range is given: [0, limit); 0: any.
-uint64_t default_limit(DType dtype);
-
 // What dropout multiplies with: 0 with probability p, else 1 / (1 - p). Raises for integer inputs.
 Tensor dropout_mask(const Tensor& input, double p);
 

@@ -21,6 +21,19 @@ void check_deviations(const Tensor& std) {
   WEFT_CHECK(least >= 0, "normal: expected std >= 0, got ", least);
 }
 
+// Whether a dtype holds every integer up to `most`.
+void check_holds(DType dtype, int64_t most) {
+  WEFT_CHECK_AS(NotImplemented, dtype != DType::Bool && !is_complex(dtype),
+                "randperm: expected a real dtype other than bool, got ", dtype);
+  const bool holds = dispatch(dtype, [&]<class T>(std::type_identity<T>) {
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+      return most <= 0 || std::in_range<T>(most);
+    }
+    return dtype != DType::F16 || most <= 2048;
+  });
+  WEFT_CHECK(holds, "randperm: expected n that ", dtype, " can count to, got ", most + 1);
+}
+
 }  // namespace
 
 Tensor rand(IntList size, const Ref<Generator>& generator, MaybeDType dtype, MaybeInt layout,
@@ -83,9 +96,7 @@ Tensor randperm(int64_t n, const Ref<Generator>& generator, MaybeDType dtype, Ma
                 MaybeDevice device, MaybeBool pin_memory) {
   WEFT_CHECK(n >= 0, "randperm: expected n >= 0, got ", n);
   const DType kind = dtype.value_or(DType::I64);
-  const uint64_t limit = kind == DType::BF16 || is_complex(kind) ? 0 : default_limit(kind);
-  WEFT_CHECK(limit == 0 || static_cast<uint64_t>(n) <= limit, "randperm: expected at most ", limit,
-             " numbers of ", kind, ", got ", n);
+  check_holds(kind, n - 1);
   const int64_t size[] = {n};
   Tensor out = empty(size, DType::I64, layout, device, pin_memory, {});
   int64_t* data = out.data_as<int64_t>();
@@ -190,8 +201,8 @@ Tensor multinomial(const Tensor& self, int64_t num_samples, bool replacement,
                    const Ref<Generator>& generator) {
   WEFT_CHECK(self.dim() == 1 || self.dim() == 2, "multinomial: expected 1 or 2 dims, got shape ",
              AsTuple{self.sizes()});
-  WEFT_CHECK(is_floating(self.dtype()), "multinomial: expected a floating dtype, got ",
-             self.dtype());
+  WEFT_CHECK_AS(NotImplemented, is_floating(self.dtype()),
+                "multinomial: expected a floating dtype, got ", self.dtype());
   const int64_t categories = self.sizes().back(), rows = self.dim() == 1 ? 1 : self.sizes()[0];
   WEFT_CHECK(num_samples > 0 && (replacement || num_samples <= categories) && categories > 0,
              "multinomial: expected num_samples in [1, ",

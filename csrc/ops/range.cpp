@@ -54,6 +54,10 @@ int64_t count_steps(const Scalar& start, const Scalar& end, const Scalar& step, 
   return static_cast<int64_t>(count);
 }
 
+void check_numeric(const char* op, DType dtype) {
+  WEFT_CHECK_AS(NotImplemented, dtype != DType::Bool, op, ": expected a numeric dtype, got bool");
+}
+
 }  // namespace
 
 // Integer results as PyTorch makes them: the values are made of start and step without their
@@ -64,6 +68,8 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, MaybeD
              "arange: expected real numbers, got ", start, ", ", end, " and ", step);
   const bool integers = start.is_integral() && end.is_integral() && step.is_integral();
   const DType kind = dtype ? *dtype : integers ? DType::I64 : default_dtype();
+  check_numeric("arange", kind);
+  WEFT_CHECK_AS(NotImplemented, !is_complex(kind), "arange: expected a real dtype, got ", kind);
   const int64_t size[] = {
       kind == DType::I64 && !integers
           ? count_steps(Scalar(start.to_int()), Scalar(end.to_int()), Scalar(step.to_int()), true)
@@ -105,6 +111,7 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, MaybeDTyp
   const DType kind = dtype ? *dtype : complex ? complex_of(default_dtype()) : default_dtype();
   WEFT_CHECK(!complex || is_complex(kind),
              "linspace: expected a complex dtype for complex bounds, got ", kind);
+  check_numeric("linspace", kind);
   check_range(start, kind, "linspace");
   check_range(end, kind, "linspace");
   const int64_t size[] = {steps};

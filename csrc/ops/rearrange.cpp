@@ -159,7 +159,7 @@ Tensor cumsum(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
   dispatch(compute, [&]<class T>(std::type_identity<T>) {
     if constexpr (!is_small_float<T>) {
       if constexpr (std::is_same_v<T, bool>) {
-        WEFT_CHECK(false, "cumsum: expected a numeric dtype, got ", compute);
+        WEFT_CHECK_AS(NotImplemented, false, "cumsum: expected a numeric dtype, got ", compute);
       } else {
         running_sums(split, from.data_as<const T>(), out.data_as<T>());
       }

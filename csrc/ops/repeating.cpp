@@ -27,8 +27,8 @@ void check_output_size(std::optional<int64_t> wanted, int64_t got) {
 // 0 counts[0] times, 1 counts[1] times, ...
 Tensor spread_indices(const Tensor& counts) {
   const char* op = "repeat_interleave";
-  WEFT_CHECK(counts.dtype() == DType::I64 || counts.dtype() == DType::I32, op,
-             ": expected int64 or int32 repeats, got ", counts.dtype());
+  WEFT_CHECK_AS(NotImplemented, counts.dtype() == DType::I64 || counts.dtype() == DType::I32, op,
+                ": expected int64 or int32 repeats, got ", counts.dtype());
   WEFT_CHECK(counts.dim() <= 1, op, ": expected repeats of 0 or 1 dims, got shape ",
              AsTuple{counts.sizes()});
   const Tensor values = in_order(as_dtype(counts, DType::I64));
@@ -58,7 +58,7 @@ Tensor triangle_indices(const char* op, int64_t row, int64_t col, int64_t offset
                         MaybeBool pin_memory) {
   WEFT_CHECK(row >= 0 && col >= 0, op, ": expected sizes >= 0, got ", row, " and ", col);
   const DType kind = dtype.value_or(DType::I64);
-  WEFT_CHECK(is_integral(kind), op, ": expected an integer dtype, got ", kind);
+  WEFT_CHECK_AS(NotImplemented, is_integral(kind), op, ": expected an integer dtype, got ", kind);
   offset = std::clamp(offset, -row, col);
   const __int128 count = lower ? pairs_below(row, col, offset)
                                : __int128{row} * col - pairs_below(row, col, __int128{offset} - 1);
@@ -92,7 +92,7 @@ const Tensor& set_layout(const Tensor& self, Layout layout) {
 Tensor repeat_interleave(const Tensor& repeats, std::optional<int64_t> output_size) {
   Tensor out = spread_indices(repeats);
   check_output_size(output_size, out.numel());
-  return out;
+  return as_dtype(out, repeats.dtype());
 }
 
 Tensor repeat_interleave(const Tensor& self, const Tensor& repeats, std::optional<int64_t> dim,

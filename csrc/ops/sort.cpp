@@ -171,7 +171,8 @@ Tensor argsort(const Tensor& self, bool stable, int64_t dim, bool descending) {
 
 Pair topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted) {
   dim = wrap_dim("topk", dim, self.dim());
-  WEFT_CHECK(self.dtype() != DType::Bool, "topk: expected a numeric dtype, got bool");
+  WEFT_CHECK_AS(NotImplemented, self.dtype() != DType::Bool,
+                "topk: expected a numeric dtype, got bool");
   const Tensor rows = rows_along(as_vector(self), dim);
   const int64_t length = rows.sizes().back();
   check_length("topk", length);

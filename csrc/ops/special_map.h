@@ -15,7 +15,7 @@ inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // The dtype of special functions' results: floating as it is, default_dtype() of the others.
 inline DType special_dtype(const char* op, DType dtype) {
-  WEFT_CHECK(!is_complex(dtype), op, ": expected a real dtype, got ", dtype);
+  WEFT_CHECK_AS(NotImplemented, !is_complex(dtype), op, ": expected a real dtype, got ", dtype);
   return is_floating(dtype) ? dtype : default_dtype();
 }
 

@@ -109,7 +109,8 @@ inline constexpr bool is_complex_number =
 // Calls fn(std::type_identity<T>{}) with the type of a dtype that has an order.
 template <class Fn>
 void dispatch_ordered(const char* op, DType dtype, Fn&& fn) {
-  WEFT_CHECK(!is_complex(dtype), op, ": expected a dtype with an order, got ", dtype);
+  WEFT_CHECK_AS(NotImplemented, !is_complex(dtype), op, ": expected a dtype with an order, got ",
+                dtype);
   dispatch(dtype, [&]<class T>(std::type_identity<T> type) {
     if constexpr (!is_complex_number<T>) fn(type);
   });

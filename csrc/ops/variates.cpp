@@ -119,7 +119,8 @@ double count_successes(double trials, double chance, Generator& source) {
 // concentrations is done in `dtype`.
 Tensor draw_gammas(const char* op, const Tensor& self, DType dtype, double least,
                    const Ref<Generator>& generator) {
-  WEFT_CHECK(is_floating(self.dtype()), op, ": expected a floating dtype, got ", self.dtype());
+  WEFT_CHECK_AS(NotImplemented, is_floating(self.dtype()), op, ": expected a floating dtype, got ",
+                self.dtype());
   const Tensor drawn = Tensor::empty(self.sizes(), DType::F64, self.device(), op);
   const Tensor dense = in_order(as_dtype(self, dtype));
   Generator& source = *generator_or_default(generator);

@@ -164,6 +164,8 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = _DISTANCE_
         raise ValueError(
             f"cdist: expected compute_mode among {', '.join(_DISTANCE_MODES)}, got {compute_mode!r}"
         )
+    if p < 0:
+        raise RuntimeError(f"cdist: expected p >= 0, got {p}")
     return _aten.cdist(x1, x2, p)
 
 

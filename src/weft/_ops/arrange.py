@@ -74,8 +74,8 @@ def _flipud(self: Any) -> Any:
 
 op(
     "ravel(Tensor(a) self) -> Tensor(a)",
-    doc="self as one vector: a view where possible.",
-    compose="self.reshape([-1])",
+    doc="self as one vector: a view where it is contiguous, else a copy.",
+    compose="self.contiguous().view([-1])",
 )
 op(
     "moveaxis.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
@@ -100,6 +100,7 @@ op(
 def _trace(self: Any) -> Any:
     """The sum of the diagonal."""
     ops.check(self.dim() == 2, "trace: expected a matrix, got shape ", self.shape)
+    ops.check_implemented(self.dtype != ops.bool, "trace: expected a numeric dtype, got bool")
     return self.diagonal().sum()
 
 

@@ -203,6 +203,10 @@ def _addr(self: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> Any:
         vec1.dim() == 1 and vec2.dim() == 1,
         "addr: expected two vectors, got shapes ", vec1.shape, " and ", vec2.shape,
     )  # fmt: skip
+    if self.dtype == ops.bool and vec1.dtype == ops.bool and vec2.dtype == ops.bool:
+        left = vec1 if bool(alpha) else ops.zeros_like(vec1)
+        kept = self if bool(beta) else ops.zeros_like(self)
+        return left.unsqueeze(1).logical_and(vec2.unsqueeze(0)).logical_or(kept)
     return self.addmm(vec1.unsqueeze(1), vec2.unsqueeze(0), beta=beta, alpha=alpha)
 
 

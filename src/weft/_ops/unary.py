@@ -54,12 +54,15 @@ op(
     grad={"self": "-grad"},
     tags=("cheap", "exact_out"),
 )
-op(
-    "positive(Tensor(a) self) -> Tensor(a)",
-    doc="+self: the tensor itself.",
-    compose="self",
-    shape="self",
-)
+
+
+@body_of("positive(Tensor(a) self) -> Tensor(a)", shape="self")
+def _positive(self: Any) -> Any:
+    """+self: the tensor itself."""
+    ops.check(self.dtype != ops.bool, "positive: expected a numeric dtype, got bool")
+    return self
+
+
 op(
     "abs(Tensor self) -> Tensor",
     doc="The absolute value; the modulus of a complex number.",

@@ -189,11 +189,13 @@ def tanhshrink(input: Tensor) -> Tensor:
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """input where |input| > lambd, otherwise 0.
 
-    Any shape and real dtype. RuntimeError for bools.
+    Any shape; floating dtypes. Raises NotImplementedError for others.
 
     >>> weft.nn.functional.hardshrink(weft.tensor([-0.25, 2.0]))
     tensor([0., 2.])
     """
+    if not input.is_floating_point():
+        raise NotImplementedError(f"hardshrink: expected a floating dtype, got {input.dtype}")
     return _C.where(input.abs() <= lambd, 0, input)
 
 
@@ -265,12 +267,16 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """input where positive, otherwise weight * input; one weight, or one a channel.
 
-    Channels are dimension 1. Raises RuntimeError for another number of weights. Both are of one
-    dtype.
+    Channels are dimension 1; one floating dtype for both. Raises RuntimeError for another number of
+    weights and for other dtypes.
 
     >>> weft.nn.functional.prelu(weft.tensor([[-2.0, -2.0]]), weft.tensor([0.5, 0.25]))
     tensor([[-1.0000, -0.5000]])
     """
+    if not input.is_floating_point():
+        raise NotImplementedError(f"prelu: expected a floating dtype, got {input.dtype}")
+    if weight.dtype != input.dtype:
+        raise RuntimeError(f"prelu: expected one dtype, got {input.dtype} and {weight.dtype}")
     if weight.dim() > 1:
         raise RuntimeError(f"prelu: expected a weight of 0 or 1 dims, got {tuple(weight.shape)}")
     channels = input.size(1) if input.dim() > 1 else 1

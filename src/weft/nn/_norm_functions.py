@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from weft import _C
@@ -57,7 +58,7 @@ def instance_norm(
     without, they are what is normalised by.
 
     The other tensors are [c]; the result has the shape of `input`. Raises RuntimeError without both
-    running statistics where these are used. Floating dtypes.
+    running statistics where these are used, ValueError for one value a channel where they are not.
 
     >>> x = weft.tensor([[[1.0, 3.0], [5.0, 9.0]]])
     >>> weft.nn.functional.instance_norm(x, eps=0.0)
@@ -72,6 +73,10 @@ def instance_norm(
             )
         return _C.batch_norm(
             input, weight, bias, running_mean, running_var, False, momentum, eps, True
+        )
+    if math.prod(input.shape[2:]) == 1:
+        raise ValueError(
+            f"instance_norm: expected more than 1 value per channel, got shape {tuple(input.shape)}"
         )
     if running_mean is not None or running_var is not None:
         _move_running(input.detach(), running_mean, running_var, momentum)

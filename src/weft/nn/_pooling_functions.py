@@ -40,6 +40,12 @@ def _check_dims(function: str, x: Tensor, spatial: int) -> None:
         )
 
 
+def _check_no_integers(function: str, x: Tensor) -> None:
+    kind = str(x.dtype).rpartition(".")[2]
+    if "int" in kind:
+        raise NotImplementedError(f"{function}: expected no dtype of integers, got {kind}")
+
+
 def _check_entries(function: str, x: Tensor, spatial: int) -> None:
     """Also that there is something in each sample."""
     _check_dims(function, x, spatial)
@@ -97,12 +103,15 @@ def max_pool1d(
     gives two dimensions. Raises RuntimeError for other numbers of them, and for a kernel larger
     than the padded input. The dtype is that of the input, real.
 
-    >>> weft.nn.functional.max_pool1d(weft.tensor([[1, 3, 2, 0]]), 2)
-    tensor([[3, 2]])
+    Integers only with return_indices.
+
+    >>> weft.nn.functional.max_pool1d(weft.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
+    tensor([[3., 2.]])
     """
     if return_indices:
         return max_pool1d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
     _check_entries("max_pool1d", input, 1)
+    _check_no_integers("max_pool1d", input)
     kernel, step, room, apart = _window("max_pool1d", 1, kernel_size, stride, padding, dilation)
     return _C.max_pool2d(
         input.unsqueeze(-2), (1, kernel[0]), (1, step[0]), (0, room[0]), (1, apart[0]), ceil_mode
@@ -212,7 +221,7 @@ def avg_pool3d(
     """The mean of each window of [n, c, d, h, w], or its sum over divisor_override.
 
     Arguments and errors are those of avg_pool2d, for three dimensions; [c, d, h, w] gives four.
-    Floating dtypes only.
+    Floating dtypes, and int64, rounded towards zero.
 
     >>> weft.nn.functional.avg_pool3d(weft.arange(8.0).reshape(1, 2, 2, 2), (1, 2, 2))
     tensor([[[[1.5000]],
@@ -220,19 +229,43 @@ def avg_pool3d(
              [[5.5000]]]])
     """
     _check_entries("avg_pool3d", input, 3)
-    if not input.is_floating_point():  # the mean of means that are rounded is another one
+    whole = input.dtype == _C.int64
+    if not whole and not input.is_floating_point():
         kind = str(input.dtype).rpartition(".")[2]
-        raise NotImplementedError(f"avg_pool3d: expected a floating dtype, got {kind}")
+        raise NotImplementedError(f"avg_pool3d: expected a floating dtype or int64, got {kind}")
     if divisor_override is not None and divisor_override == 0:
         raise RuntimeError("avg_pool3d: expected divisor_override other than 0, got 0")
     kernel = _times("avg_pool3d", "kernel_size", kernel_size, 3)
     step = _stride("avg_pool3d", stride, kernel)
     room = _times("avg_pool3d", "padding", padding, 3)
-    lead = list(input.shape[:-3])
-    depth, height, width = input.size(-3), input.size(-2), input.size(-1)
-    # A window's size is the product of its sizes along each dimension, and so is the mean.
-    own = None if divisor_override is None else 1
     x = input.float() if input.dtype in (_C.float16, _C.bfloat16) else input
+    sums = whole or divisor_override is not None
+    means = _mean_of_boxes(x, kernel, step, room, ceil_mode, count_include_pad, sums)
+    if divisor_override is not None:
+        if whole:
+            return _C.div(means, divisor_override, rounding_mode="trunc")
+        return (means / divisor_override).to(input.dtype)
+    if whole:  # the mean of means that are rounded is another one
+        ones = _C.ones([1, *input.shape[-3:]], dtype=_C.float64, device=input.device)
+        inside = _mean_of_boxes(ones, kernel, step, room, ceil_mode, count_include_pad, True)
+        share = _mean_of_boxes(ones, kernel, step, room, ceil_mode, count_include_pad, False)
+        return _C.div(means, (inside / share).round().long(), rounding_mode="trunc")
+    return means.to(input.dtype)
+
+
+def _mean_of_boxes(
+    x: Tensor,
+    kernel: list[int],
+    step: list[int],
+    room: list[int],
+    ceil_mode: bool,
+    count_include_pad: bool,
+    sums: bool,
+) -> Tensor:
+    """A window's size is the product of its sizes along each dimension, and so is the mean."""
+    own = 1 if sums else None
+    lead = list(x.shape[:-3])
+    depth, height, width = x.size(-3), x.size(-2), x.size(-1)
     flat = x.reshape(-1, height, width)
     means = _nn.avg_pool2d(flat, kernel[1:], step[1:], room[1:], ceil_mode, count_include_pad, own)
     plane = means.shape[-2:]
@@ -240,9 +273,7 @@ def avg_pool3d(
         means.reshape(-1, depth, plane[0] * plane[1]), (kernel[0], 1), (step[0], 1), (room[0], 0),
         ceil_mode, count_include_pad, own,
     )  # fmt: skip
-    if divisor_override is not None:
-        means = means / divisor_override
-    return means.reshape([*lead, means.size(1), *plane]).to(input.dtype)
+    return means.reshape([*lead, means.size(1), *plane])
 
 
 def lp_pool1d(
@@ -368,6 +399,7 @@ def _adaptive_max(
 ) -> tuple[Tensor, Tensor]:
     """One dimension after the other, the last first: the first of equals wins."""
     sizes = _wanted(function, input, output_size, spatial)
+    _check_no_integers(function, input)
     if min(sizes) < 0:
         raise RuntimeError(f"{function}: expected sizes of at least 0, got {sizes}")
     if 0 in input.shape[1:]:
@@ -418,8 +450,8 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = 
     for other numbers of them, and for an input without entries. The dtype is that of the input,
     real.
 
-    >>> weft.nn.functional.adaptive_max_pool1d(weft.tensor([[1, 3, 2, 0]]), 2)
-    tensor([[3, 2]])
+    >>> weft.nn.functional.adaptive_max_pool1d(weft.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
+    tensor([[3., 2.]])
     """
     both = _adaptive_max("adaptive_max_pool1d", input, output_size, 1)
     return both if return_indices else both[0]
@@ -432,9 +464,9 @@ def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = 
     output_size is a number or two of them; None keeps a size. Indices and errors are those of
     adaptive_max_pool1d. The dtype is that of the input, real.
 
-    >>> weft.nn.functional.adaptive_max_pool2d(weft.arange(8).reshape(1, 2, 4), (None, 1))
-    tensor([[[3],
-             [7]]])
+    >>> weft.nn.functional.adaptive_max_pool2d(weft.arange(8.0).reshape(1, 2, 4), (None, 1))
+    tensor([[[3.],
+             [7.]]])
     """
     both = _adaptive_max("adaptive_max_pool2d", input, output_size, 2)
     return both if return_indices else both[0]
@@ -448,8 +480,8 @@ def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = 
     output_size is a number or three of them; None keeps a size. Indices and errors are those of
     adaptive_max_pool1d. The dtype is that of the input, real.
 
-    >>> weft.nn.functional.adaptive_max_pool3d(weft.arange(8).reshape(1, 2, 2, 2), 1)
-    tensor([[[[7]]]])
+    >>> weft.nn.functional.adaptive_max_pool3d(weft.arange(8.0).reshape(1, 2, 2, 2), 1)
+    tensor([[[[7.]]]])
     """
     both = _adaptive_max("adaptive_max_pool3d", input, output_size, 3)
     return both if return_indices else both[0]
@@ -460,10 +492,8 @@ def adaptive_max_pool1d_with_indices(
 ) -> tuple[Tensor, Tensor]:
     """adaptive_max_pool1d, and where the maxima lie.
 
-    Arguments, dtypes and errors are those of adaptive_max_pool1d.
-
-    >>> weft.nn.functional.adaptive_max_pool1d_with_indices(weft.tensor([[1, 3, 2, 0]]), 2)
-    (tensor([[3, 2]]), tensor([[1, 2]]))
+    >>> weft.nn.functional.adaptive_max_pool1d_with_indices(weft.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
+    (tensor([[3., 2.]]), tensor([[1, 2]]))
     """
     return adaptive_max_pool1d(input, output_size, True)
 
@@ -473,10 +503,8 @@ def adaptive_max_pool2d_with_indices(
 ) -> tuple[Tensor, Tensor]:
     """adaptive_max_pool2d, and where the maxima lie.
 
-    Arguments, dtypes and errors are those of adaptive_max_pool2d.
-
-    >>> weft.nn.functional.adaptive_max_pool2d_with_indices(weft.arange(4).reshape(1, 2, 2), 1)
-    (tensor([[[3]]]), tensor([[[3]]]))
+    >>> weft.nn.functional.adaptive_max_pool2d_with_indices(weft.arange(4.0).reshape(1, 2, 2), 1)
+    (tensor([[[3.]]]), tensor([[[3]]]))
     """
     return adaptive_max_pool2d(input, output_size, True)
 

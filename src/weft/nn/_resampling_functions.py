@@ -40,11 +40,11 @@ def interpolate(
     mode: nearest, nearest-exact, linear (3 dims), bilinear and bicubic (4), trilinear (5), area.
     align_corners puts the centres of the corner pixels, rather than their corners, on each other.
     antialias (bilinear, bicubic) averages over the input pixels an output pixel covers. Beside
-    floats, nearest takes any dtype, bilinear and bicubic take uint8, rounded after each dimension.
+    floats, nearest takes uint8, and so do bilinear and bicubic, rounded after each dimension.
 
-    The result has the dtype of `input`, which is floating except for "nearest", and uint8 for some.
-    Raises NotImplementedError for a mode that is none for these dimensions, ValueError unless
-    either size or scale_factor is given.
+    The result has the dtype of `input`, which is floating, or uint8 for some modes. Raises
+    NotImplementedError for another dtype and for a mode that is none for these dimensions,
+    ValueError unless either size or scale_factor is given.
 
     >>> weft.nn.functional.interpolate(weft.tensor([[[1.0, 3.0]]]), scale_factor=2, mode="linear")
     tensor([[[1.0000, 1.5000, 2.5000, 3.0000]]])
@@ -70,6 +70,8 @@ def interpolate(
     if mode == "area":
         return _area(input, sizes)
     if not linear:
+        if input.dtype != _C.uint8:
+            _check_floating(mode, input)
         lasts = (_C.channels_last, _C.channels_last_3d)
         by_channels = any(input.is_contiguous(memory_format=each) for each in lasts)
         x, first = (input.movedim(1, -1), 1) if by_channels else (input, 2)
@@ -99,7 +101,7 @@ def interpolate(
 def _check_floating(mode: str, x: Tensor) -> None:
     if not x.is_floating_point():
         name = str(x.dtype).partition(".")[2]
-        raise RuntimeError(f"interpolate: expected a floating dtype for {mode}, got {name}")
+        raise NotImplementedError(f"interpolate: expected a floating dtype for {mode}, got {name}")
 
 
 def _merged(index: Tensor, weights: Tensor) -> Tensor:

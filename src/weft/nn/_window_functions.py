@@ -10,7 +10,7 @@ from weft._C import Tensor
 from weft._runtime.data_dependent import data_dependent
 from weft._runtime.precision import lower_precision as _lower_precision
 from weft._runtime.torch_function import declare as _declare
-from weft.nn._pooling_functions import _check_dims, _times
+from weft.nn._pooling_functions import _check_dims, _check_no_integers, _times
 
 _conv2d = _C._aten.conv2d
 _conv_transpose2d = _C._aten.conv_transpose2d
@@ -44,14 +44,15 @@ def unfold(
     """The windows of [n, c, h, w] as columns: [n, c * kernel, windows].
 
     [c, h, w] gives two dimensions. kernel_size, dilation, padding and stride are numbers, or one
-    each for rows and columns. Raises RuntimeError for windows that do not fit. Any dtype, which the
-    result keeps.
+    each for rows and columns. Raises RuntimeError for windows that do not fit, NotImplementedError
+    for integers.
 
     >>> weft.nn.functional.unfold(weft.arange(4.0).reshape(1, 2, 2), (1, 2))
     tensor([[0., 2.],
             [1., 3.]])
     """
     _check_dims("unfold", input, 2)
+    _check_no_integers("unfold", input)
     rows, columns = _geometry("unfold", kernel_size, dilation, padding, stride)
     down = _positions(input.size(-2), *rows)
     across = _positions(input.size(-1), *columns)
@@ -83,7 +84,7 @@ def fold(
     The result is [n, c, *output_size].
 
     Without n there are two dimensions, and three in the result. Raises RuntimeError for sizes that
-    do not fit. Any dtype, which the result keeps.
+    do not fit, NotImplementedError for integers.
 
     >>> columns = weft.tensor([[0.0, 2.0], [1.0, 3.0]])
     >>> weft.nn.functional.fold(columns, (2, 2), (1, 2))
@@ -92,6 +93,7 @@ def fold(
     """
     if input.dim() not in (2, 3):
         raise RuntimeError(f"fold: expected 2 or 3 dims, got shape {tuple(input.shape)}")
+    _check_no_integers("fold", input)
     height, width = _times("fold", "output_size", output_size, 2)
     rows, columns = _geometry("fold", kernel_size, dilation, padding, stride)
     down, across = _positions(height, *rows), _positions(width, *columns)

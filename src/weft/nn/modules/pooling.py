@@ -41,8 +41,8 @@ class _MaxPoolNd(_PoolNd):
 class MaxPool1d(_MaxPoolNd, of="max_pool1d"):
     """The maximum of each window of [n, c, l]; the stride is the window unless given.
 
-    >>> weft.nn.MaxPool1d(2)(weft.tensor([[1, 3, 2, 0]]))
-    tensor([[3, 2]])
+    >>> weft.nn.MaxPool1d(2)(weft.tensor([[1.0, 3.0, 2.0, 0.0]]))
+    tensor([[3., 2.]])
     """
 
 
@@ -199,25 +199,25 @@ class _AdaptiveMaxPool(_AdaptiveAvgPool):
 class AdaptiveMaxPool1d(_AdaptiveMaxPool, of="adaptive_max_pool1d"):
     """The greatest entries of [n, c, l], as [n, c, output_size].
 
-    >>> weft.nn.AdaptiveMaxPool1d(2)(weft.tensor([[1, 3, 2, 0]]))
-    tensor([[3, 2]])
+    >>> weft.nn.AdaptiveMaxPool1d(2)(weft.tensor([[1.0, 3.0, 2.0, 0.0]]))
+    tensor([[3., 2.]])
     """
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPool, of="adaptive_max_pool2d"):
     """The greatest entries of [n, c, h, w], as [n, c, *output_size]; None keeps a size.
 
-    >>> weft.nn.AdaptiveMaxPool2d((None, 1))(weft.arange(8).reshape(1, 2, 4))
-    tensor([[[3],
-             [7]]])
+    >>> weft.nn.AdaptiveMaxPool2d((None, 1))(weft.arange(8.0).reshape(1, 2, 4))
+    tensor([[[3.],
+             [7.]]])
     """
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPool, of="adaptive_max_pool3d"):
     """The greatest entries of [n, c, d, h, w], as [n, c, *output_size]; None keeps a size.
 
-    >>> weft.nn.AdaptiveMaxPool3d(1)(weft.arange(8).reshape(1, 2, 2, 2))
-    tensor([[[[7]]]])
+    >>> weft.nn.AdaptiveMaxPool3d(1)(weft.arange(8.0).reshape(1, 2, 2, 2))
+    tensor([[[[7.]]]])
     """
 
 
