@@ -12,7 +12,7 @@
 #include "ops_arithmetic.h"
 #include "ops_compare.h"
 #include "ops_linalg.h"
-#include "ops_numeric.h"
+#include "ops_math.h"
 #include "ops_unary.h"
 
 namespace weft::py {

@@ -6,7 +6,7 @@
 #include "ops_arithmetic.h"
 #include "ops_copying.h"
 #include "ops_factories.h"
-#include "ops_numeric.h"
+#include "ops_math.h"
 #include "ops_unary.h"
 
 // One optimizer: its parameters, and what it does with one of them and its gradient.

@@ -15,7 +15,7 @@
 #include "ops/views.h"
 #include "ops_activations.h"
 #include "ops_arithmetic.h"
-#include "ops_choices.h"
+#include "ops_clamp_where.h"
 #include "ops_copying.h"
 
 namespace weft::native {

@@ -2,8 +2,8 @@
 //
 // All indices are checked before anything is written.
 #include "core/thread_pool.h"
-#include "native_arrange.h"
 #include "native_indexing.h"
+#include "native_layout.h"
 #include "ops/accumulate.h"
 #include "ops/index_plan.h"
 #include "ops_arithmetic.h"

@@ -1,16 +1,16 @@
 // Writing at indices: index_fill by a tensor, scatter_reduce.
 #include <cmath>
 
-#include "native_arrange.h"
 #include "native_indexing.h"
+#include "native_layout.h"
 #include "ops/accumulate.h"
 #include "ops/index_plan.h"
 #include "ops_arithmetic.h"
-#include "ops_arrange.h"
-#include "ops_choices.h"
+#include "ops_clamp_where.h"
 #include "ops_compare.h"
 #include "ops_factories.h"
 #include "ops_indexing.h"
+#include "ops_layout.h"
 #include "ops_views.h"
 
 namespace weft::native {

@@ -1,6 +1,6 @@
 // Positions of the nonzero elements, and what masks select.
-#include "native_arrange.h"
 #include "native_indexing.h"
+#include "native_layout.h"
 #include "ops/index_plan.h"
 
 namespace weft::native {

@@ -4,7 +4,7 @@
 #include "native_scans.h"
 #include "ops/support.h"
 #include "ops_arithmetic.h"
-#include "ops_choices.h"
+#include "ops_clamp_where.h"
 #include "ops_compare.h"
 #include "ops_factories.h"
 #include "ops_indexing.h"

@@ -2,16 +2,16 @@
 #include <algorithm>
 #include <numeric>
 
-#include "native_arrange.h"
+#include "native_layout.h"
 #include "ops/factory.h"
 #include "ops/index_plan.h"
 #include "ops/views.h"
 #include "ops_arithmetic.h"
-#include "ops_arrange.h"
-#include "ops_choices.h"
+#include "ops_clamp_where.h"
 #include "ops_compare.h"
 #include "ops_copying.h"
 #include "ops_indexing.h"
+#include "ops_layout.h"
 #include "ops_views.h"
 
 namespace weft::native {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "native_choices.h"
+#include "native_clamp_where.h"
 #include "native_views.h"
 #include "ops/precheck.h"
 #include "ops_copying.h"

@@ -3,7 +3,7 @@
 #include "ops_arithmetic.h"
 #include "ops_compare.h"
 #include "ops_factories.h"
-#include "ops_moments.h"
+#include "ops_statistics.h"
 #include "ops_unary.h"
 #include "ops_views.h"
 #include "runtime/fused.h"

@@ -4,16 +4,16 @@ Families mirror those of the operator table. To add an operator: its row there, 
 """
 
 from . import (
-    arranging,
     copies,
     counts,
     factorizations,
     in_place,
     joining,
+    layout,
     linear,
+    math,
     movement,
     neural,
-    numeric,
     padded,
     pointwise,
     products,
@@ -29,16 +29,16 @@ from .spec import CASES, Case
 __all__ = ["CASES", "Case"]
 
 _FAMILIES = (
-    arranging,
     copies,
     counts,
     factorizations,
     in_place,
     joining,
+    layout,
     linear,
+    math,
     movement,
     neural,
-    numeric,
     padded,
     pointwise,
     products,
