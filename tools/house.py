@@ -111,8 +111,8 @@ PURPOSES = (
         "shared memory, processes, data loading",
         6_000,
         6_550,
-        "csrc/core/shared* csrc/core/slab* csrc/core/parent_watch* csrc/core/mapped* "
-        "csrc/bindings/slab.cpp csrc/bindings/shared* csrc/bindings/semaphore.cpp "
+        "csrc/core/shared* csrc/core/parent_watch* csrc/core/mapped* "
+        "csrc/bindings/shared* csrc/bindings/semaphore.cpp "
         "csrc/bindings/mapped* src/weft/multiprocessing/* src/weft/utils/data/* "
         "src/weft/storage.py src/weft/_tensor/storage_methods.py src/weft/_tensor/mapped.py "
         "src/weft/_runtime/fork_lock.py",

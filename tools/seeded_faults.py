@@ -50,7 +50,7 @@ AREAS = {
     "interpreter": ["csrc/runtime/*", "!csrc/runtime/fused*"],
     "fused": ["csrc/runtime/fused*"],
     "tracing": ["src/weft/jit/tracing/*", "csrc/bindings/trace*"],
-    "sharing": ["src/weft/multiprocessing/*", "csrc/core/shared*", "csrc/core/slab*"],
+    "sharing": ["src/weft/multiprocessing/*", "csrc/core/shared*"],
     "workers": ["src/weft/utils/data/**/*"],
     "serialization": ["src/weft/serialization/*"],
     "nn": ["src/weft/nn/**/*"],

@@ -7,7 +7,7 @@
 #include "autograd/arith.h"
 #include "autograd/hooks.h"
 #include "core/fork.h"
-#include "ops/retype.h"
+#include "ops/view_dtype.h"
 
 namespace weft::autograd {
 namespace {

@@ -96,7 +96,7 @@ void init_sparse(PyObject* module);
 Tensor tensor_from_data(const char* op, PyObject* data, std::optional<DType> dtype);
 void init_construct(PyObject* module);
 
-// ---- storages, view(dtype) (storage_face.cpp) ----
+// ---- storages, view(dtype) (storage_methods.cpp) ----
 void init_storage_face(PyObject* module);
 void init_view_dtype();  // after the table's operators
 

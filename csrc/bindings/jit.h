@@ -63,7 +63,7 @@ void bind_jit_objects(nanobind::module_& module);
 // ---- programs (jit_program.cpp) and their functions (jit_function.cpp) ----
 PyObject* make_function(Ref<const Program> program, const Function& function);
 void init_jit_function(PyObject* module);
-// JitChoice (jit_choice.cpp)
+// JitChoice (jit_dispatcher.cpp)
 void init_jit_choice(PyObject* module);
 void bind_jit_program(nanobind::module_& module);
 // CompiledModule (jit_compiled.cpp)

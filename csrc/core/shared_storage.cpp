@@ -7,8 +7,8 @@
 #include "core/error.h"
 #include "core/fork.h"
 #include "core/shared_arena.h"
+#include "core/shared_buffer.h"
 #include "core/shared_memory.h"
-#include "core/slab.h"
 
 namespace weft {
 namespace {

@@ -241,8 +241,8 @@ def op(
       well where the row has one operand and no numbers.
     - inplace, out: overload names of the derived forms; None where PyTorch has no such form. Rows
       without kernels have an `out` only where they say so (True: under the usual name).
-    - precheck: of a pointwise row, a function of csrc/ops/precheck.h that sees the arguments first
-      and raises for values that kernels cannot refuse.
+    - precheck: of a pointwise row, a function of csrc/ops/argument_validation.h that sees the
+      arguments first and raises for values that kernels cannot refuse.
     - per_row: of a rowwise row, the operands and results ("result1") that have one element for
       each row.
     - shape: the sizes of the results, an expression over the sizes of tensors and the other

@@ -16,8 +16,8 @@ from weft import _C
 from weft._C import Tensor
 from weft.func import _layouts, _products, _random  # noqa: F401  (their rules)
 from weft.func._batched import has_history, recorded_by, seen_by
-from weft.func._faces import FACES
 from weft.func._operators import Operator, operator
+from weft.func._overrides import FACES
 from weft.func._rules import Unbatchable, rule_of
 from weft.utils._pytree import tree_leaves, tree_map
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from weft._C import Tensor
 from weft.autograd.grad_mode import is_grad_enabled
-from weft.jit.cache.kept import Kept
+from weft.jit.cache.cached_programs import Kept
 from weft.jit.execution import LOCK, Programs
 from weft.jit.frontend.types.signatures import Compiled
 from weft.jit.ir import Function, Graph

@@ -9,8 +9,8 @@ from typing import Any
 from weft import _C
 from weft._runtime.fork_lock import ForkLock
 from weft.jit import codegen, literals, native  # noqa: F401  (literals: constants of weft)
-from weft.jit.cache.kept import FIRST, GRADIENTS, Kept
-from weft.jit.cache.kept import INFERENCE as WITHOUT
+from weft.jit.cache.cached_programs import FIRST, GRADIENTS, Kept
+from weft.jit.cache.cached_programs import INFERENCE as WITHOUT
 from weft.jit.ir import Function
 from weft.jit.ir import types as ty
 from weft.jit.native import compiler

@@ -11,7 +11,7 @@ import sys
 import types as python_types
 from typing import Any
 
-from weft.jit.cache import kept as cache
+from weft.jit.cache import cached_programs as cache
 from weft.jit.cache.walk import is_module
 from weft.jit.script_function import DEFAULT_NAMES, KeptFunction, ScriptFunction
 

@@ -10,7 +10,7 @@ from weft import _C
 from weft._C import Tensor
 from weft._runtime.public import weft
 from weft.jit import native
-from weft.jit.cache.kept import FIRST, GRADIENTS, INFERENCE, Kept
+from weft.jit.cache.cached_programs import FIRST, GRADIENTS, INFERENCE, Kept
 
 if TYPE_CHECKING:
     from weft.jit.ir import Function

@@ -13,7 +13,7 @@ from typing import Any
 from weft._C import Tensor
 from weft.autograd.grad_mode import no_grad
 from weft.jit.cache import reads
-from weft.jit.cache.kept import Kept
+from weft.jit.cache.cached_programs import Kept
 from weft.jit.compiled_function import Program, Savable, absent
 from weft.jit.compiled_method import ScriptMethod
 from weft.jit.execution import LOCK, class_of

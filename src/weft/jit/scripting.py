@@ -9,7 +9,7 @@ from typing import Any
 
 from weft.jit import script_class
 from weft.jit.cache import reads
-from weft.jit.cache.kept import Kept
+from weft.jit.cache.cached_programs import Kept
 from weft.jit.cache.walk import is_module
 from weft.jit.compiled_function import CompiledFunction
 from weft.jit.execution import LOCK

@@ -17,9 +17,9 @@ from weft.distributed.tensor import (  # noqa: F401 (rules)
     _rules,
     _views,
 )
-from weft.distributed.tensor._faces import FACES
 from weft.distributed.tensor._layout import Layout, Placements, of_gradient
 from weft.distributed.tensor._moves import move, moved
+from weft.distributed.tensor._overrides import FACES
 from weft.distributed.tensor._plans import Plan, cheapest, shape_of, tensors_in
 from weft.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
 from weft.func._batched import recorded_by, seen_by

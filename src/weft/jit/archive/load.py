@@ -8,9 +8,9 @@ import os
 from typing import Any
 
 from weft._C import Tensor
+from weft.jit.archive.cached_programs import kept_of
 from weft.jit.archive.classes import Definitions, LoadedModule
 from weft.jit.archive.code import CODE, ArchiveCode
-from weft.jit.archive.kept import kept_of
 from weft.jit.archive.legacy import (
     LIBRARIES,
     TREE,
@@ -22,7 +22,7 @@ from weft.jit.archive.legacy import (
 from weft.jit.archive.names import is_known
 from weft.jit.archive.objects import build, global_finder
 from weft.jit.archive.unknown import unknown_operators
-from weft.jit.cache.kept import Kept
+from weft.jit.cache.cached_programs import Kept
 from weft.jit.ir.literals import own
 from weft.jit.script_module import loaded_module
 from weft.serialization.errors import LoadError

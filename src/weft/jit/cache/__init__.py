@@ -4,5 +4,6 @@ files     folders of this user, and files with digests in them
 walk      everything that a program depends on: its digest is the name of the file
 reads     what the frontend read, to compare with the walk
 entry     a program as bytes, with what it needs of the process
-kept      functions that were found, and what is kept of those that were not
+cached_programs
+          functions that were found, and what is kept of those that were not
 """

@@ -6,7 +6,7 @@ asks of tensors (csrc/bindings/trace.h); the recorder writes a graph.
     arguments.py  Python objects to values, by the types of schemas
     structures.py tuples, lists and dicts of tensors, in and out
     numbers.py    ints and floats that know where they come from
-    faces.py      what is no operator of the table: arithmetic, attributes, methods written by hand
+    overrides.py  what is no operator of the table: arithmetic, attributes, methods written by hand
     data.py       weft.tensor, from_numpy and the like
     calls.py      programs, gradients, custom autograd functions; functions of weft that decide by
                   sizes or values, as calls of their programs

@@ -17,8 +17,8 @@ from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Node, Value
 from weft.jit.tracing import structures
 from weft.jit.tracing.arguments import argument, convert
-from weft.jit.tracing.faces import FACES
 from weft.jit.tracing.numbers import TracedFloat, TracedInt, plain
+from weft.jit.tracing.overrides import FACES
 
 if TYPE_CHECKING:
     from weft.jit.tracing.recorder import Recorder

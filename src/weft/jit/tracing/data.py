@@ -8,8 +8,8 @@ from weft import _C
 from weft.jit.ir import types as ty
 from weft.jit.tracing import structures
 from weft.jit.tracing.arguments import convert
-from weft.jit.tracing.faces import FACES, unsupported
 from weft.jit.tracing.numbers import TracedFloat, TracedInt, plain
+from weft.jit.tracing.overrides import FACES, unsupported
 
 if TYPE_CHECKING:
     from weft.jit.tracing.recorder import Recorder

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from weft import _C
 from weft.jit.tracing.data import from_outside
-from weft.jit.tracing.faces import FACES
 from weft.jit.tracing.numbers import plain
+from weft.jit.tracing.overrides import FACES
 
 if TYPE_CHECKING:
     from weft.jit.tracing.recorder import Recorder

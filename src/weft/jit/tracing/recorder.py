@@ -16,8 +16,8 @@ from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Graph, Node, Value
 from weft.jit.tracing import structures
 from weft.jit.tracing.arguments import argument
-from weft.jit.tracing.faces import FACES
 from weft.jit.tracing.numbers import TracedFloat, TracedInt, plain
+from weft.jit.tracing.overrides import FACES
 from weft.jit.tracing.source_locations import Places
 
 _LEAKS = {

@@ -1,8 +1,8 @@
 """A pool of shared buffers (slabs), which a worker fills with batches, again and again.
 
-A slab is free, busy or retired (see csrc/core/slab.h). The worker makes one when none is free and
-sends its descriptor with the first batch in it; both sides map it once. The batch's tensors lie
-over the parent's mapping, and the death of the last of them makes the slab free.
+A slab is free, busy or retired (see csrc/core/shared_buffer.h). The worker makes one when none is
+free and sends its descriptor with the first batch in it; both sides map it once. The batch's
+tensors lie over the parent's mapping, and the death of the last of them makes the slab free.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from weft._C import Tensor
 from weft._runtime.public import weft
 from weft.jit import memo
 from weft.jit.cache import reads
-from weft.jit.cache.kept import Kept
+from weft.jit.cache.cached_programs import Kept
 from weft.jit.frontend.source.code import code_of
 from weft.jit.frontend.source.errors import FrontendError
 from weft.jit.frontend.source.resolver import MISSING, resolver_of_function

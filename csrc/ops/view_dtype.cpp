@@ -1,4 +1,4 @@
-#include "ops/retype.h"
+#include "ops/view_dtype.h"
 
 #include <algorithm>
 #include <utility>
@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "native_clamp_where.h"
 #include "native_views.h"
-#include "ops/precheck.h"
+#include "ops/argument_validation.h"
 #include "ops_copying.h"
 #include "ops_views.h"
 

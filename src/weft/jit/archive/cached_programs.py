@@ -12,8 +12,8 @@ from typing import Any
 
 from weft.jit.archive.classes import Definitions
 from weft.jit.archive.registry import has_operators_of_users
+from weft.jit.cache.cached_programs import Kept
 from weft.jit.cache.files import PROGRAMS, sha256
-from weft.jit.cache.kept import Kept
 from weft.jit.cache.walk import Walk
 
 

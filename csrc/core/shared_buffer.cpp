@@ -1,4 +1,4 @@
-#include "core/slab.h"
+#include "core/shared_buffer.h"
 
 #include <atomic>
 #include <utility>

@@ -10,7 +10,7 @@ from weft import _C
 from weft._C import Size, Tensor
 from weft._runtime.rules import Rules
 from weft.distributed.tensor._layout import of_gradient
-from weft.func import _faces as batched
+from weft.func import _overrides as batched
 
 if TYPE_CHECKING:
     from weft.distributed.tensor._level import Level

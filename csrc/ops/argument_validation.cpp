@@ -1,4 +1,4 @@
-#include "ops/precheck.h"
+#include "ops/argument_validation.h"
 
 #include "ops/copy.h"
 #include "ops/support.h"

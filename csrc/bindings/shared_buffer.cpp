@@ -1,6 +1,6 @@
 // What weft.utils.data moves batches with, and watches over its workers with. A slab is passed as a
 // uint8 tensor over all of it.
-#include "core/slab.h"
+#include "core/shared_buffer.h"
 
 #include <malloc.h>
 #include <nanobind/nanobind.h>

@@ -12,8 +12,8 @@ from weft import _C
 from weft._C import Tensor
 from weft._runtime.rules import Rules
 from weft.func._batched import has_history, seen_by
-from weft.jit.tracing import faces as traced
 from weft.jit.tracing import indexing as _indexing  # noqa: F401  (its faces, too)
+from weft.jit.tracing import overrides as traced
 
 if TYPE_CHECKING:
     from weft.func._level import Level
