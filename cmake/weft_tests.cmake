@@ -26,7 +26,7 @@ add_test(NAME weft_fuzz COMMAND weft_fuzz --count 5000)
 add_test(NAME weft_tests COMMAND weft_tests)
 # Those whose threads share more than the parts of one result: what the thread sanitizer has time
 # for, in two processes.
-add_test(NAME weft_tests_threads_core COMMAND weft_tests thread fork pool region shared slab
+add_test(NAME weft_tests_threads_core COMMAND weft_tests thread fork pool region shared
   semaphore cache watch allocator mutex)
 add_test(NAME weft_tests_threads_above COMMAND weft_tests generator autograd future interpreter capi fused
   random)

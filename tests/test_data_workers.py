@@ -390,7 +390,7 @@ def test_batches_in_shared_memory_say_so() -> None:
 
 
 def test_a_batch_goes_on_through_a_queue() -> None:
-    """Its slab stays with the loader; what is sent gets memory of its own that both ends share."""
+    """Its buffer stays with the loader; what is sent gets memory of its own that both ends share."""
     import weft.multiprocessing as mp
 
     queue, back = mp.SimpleQueue(), mp.SimpleQueue()
@@ -460,17 +460,17 @@ def test_memory_of_dropped_batches_is_used_again() -> None:
 
 
 def test_memory_of_many_dropped_batches_is_given_back() -> None:
-    arena = buffer_pool.Arena(spare=2)
+    pool = buffer_pool.BufferPool(spare=2)
     held = []
     for _ in range(6):
-        held.append(arena.empty((BIG,), weft.float32))
-        arena.finish(), arena.sent()
+        held.append(pool.empty((BIG,), weft.float32))
+        pool.finish(), pool.sent()
     held.clear()
-    for slab in arena._slabs:  # as the parent does when its tensors die
-        weft._C._slab_mark(slab.bytes, 0)
-    assert arena.empty((BIG,), weft.float32) is not None
-    told, dropped, _ = arena.finish()
-    assert len(arena._slabs) == 3 and len(dropped) == 3 and told[0][0] not in dropped
+    for buffer in pool._buffers:  # as the parent does when its tensors die
+        weft._C._mark_shared_buffer(buffer.bytes, 0)
+    assert pool.empty((BIG,), weft.float32) is not None
+    told, dropped, _ = pool.finish()
+    assert len(pool._buffers) == 3 and len(dropped) == 3 and told[0][0] not in dropped
 
 
 def test_loading_in_a_thread() -> None:
@@ -481,9 +481,10 @@ def test_loading_in_a_thread() -> None:
     assert found == [[0, 1, 2, 3], [4, 5, 6, 7], [8]]
 
 
-@pytest.mark.parametrize("most", [buffer_pool.MOST_SLABS, 3])
+@pytest.mark.parametrize("most", [buffer_pool.MOST_BUFFERS, 3])
 def test_kept_batches_are_not_overwritten(most: int, monkeypatch: Any) -> None:
-    monkeypatch.setattr(buffer_pool, "MOST_SLABS", most)  # beyond it batches go through the socket
+    # Beyond it batches go through the socket.
+    monkeypatch.setattr(buffer_pool, "MOST_BUFFERS", most)
     batches = list(DataLoader(images(40), batch_size=2, num_workers=2))
     views = [batch[1:].view(-1).numpy() for batch in batches]
     saved = [(batch * 1).sum() for batch in batches[::2]]
@@ -522,7 +523,7 @@ def test_what_a_worker_keeps_is_not_overwritten() -> None:
 
 
 def test_workers_may_ask_for_shared_memory() -> None:
-    """A batch is there already as it is made; moving it would take the slab away."""
+    """A batch is there already as it is made; moving it would take the buffer away."""
 
     def collate(samples: list[Any]) -> Any:
         batch = default_collate(samples)

@@ -77,7 +77,7 @@ class Engine {
 
   const BackwardOptions options_;
   const char* const op_;
-  Task::Lease task_;
+  Task::Pooled task_;
   TensorList captured_;
   bool restricted_ = false;
 };

@@ -15,7 +15,7 @@ thread_local std::unique_ptr<Task> idle;
 
 }  // namespace
 
-Task::Lease::Lease() : outer_filter_(mode.filter_edges) {
+Task::Pooled::Pooled() : outer_filter_(mode.filter_edges) {
   static std::atomic<uint64_t> runs{0};
   task_ = idle ? idle.release() : new Task();
   task_->id = runs.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -24,7 +24,7 @@ Task::Lease::Lease() : outer_filter_(mode.filter_edges) {
   mode.filter_edges = false;
 }
 
-Task::Lease::~Lease() {
+Task::Pooled::~Pooled() {
   current = task_->outer;
   mode.filter_edges = outer_filter_;
   task_->clear();

@@ -32,13 +32,13 @@ class Task {
     uint32_t input;
   };
 
-  // From the calling thread's store; back to it by ~Lease.
-  class Lease {
+  // From the calling thread's store; back to it by ~Pooled.
+  class Pooled {
    public:
-    Lease();
-    ~Lease();
-    Lease(const Lease&) = delete;
-    Lease& operator=(const Lease&) = delete;
+    Pooled();
+    ~Pooled();
+    Pooled(const Pooled&) = delete;
+    Pooled& operator=(const Pooled&) = delete;
     Task* operator->() const noexcept { return task_; }
     Task& operator*() const noexcept { return *task_; }
 

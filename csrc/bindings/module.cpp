@@ -22,7 +22,7 @@ NB_MODULE(_C, module) {
     bind_settings(module);
     bind_memory(module);
     bind_shared_memory(module);
-    bind_slabs(module);
+    bind_shared_buffers(module);
     bind_semaphores(module);
     init_trace(module.ptr());
     init_torch_function(module.ptr());

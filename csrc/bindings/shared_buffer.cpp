@@ -1,5 +1,5 @@
-// What weft.utils.data moves batches with, and watches over its workers with. A slab is passed as a
-// uint8 tensor over all of it.
+// What weft.utils.data moves batches with, and watches over its workers with. A buffer is passed as
+// a uint8 tensor over all of it.
 #include "core/shared_buffer.h"
 
 #include <malloc.h>
@@ -45,39 +45,40 @@ void trim_heap() {
 
 Tensor map_file(int descriptor, size_t nbytes) { return whole(map_shared(descriptor, nbytes)); }
 
-// One tensor per (offset, nbytes, dtype, size, stride), where offset counts bytes of the slab.
-nb::list lease(const Tensor& slab, nb::sequence parts) {
+// One tensor per (offset, nbytes, dtype, size, stride), where offset counts bytes of the buffer.
+nb::list parts_of(const Tensor& buffer, nb::sequence parts) {
   nb::list tensors;
-  const Ref<SlabLease> held(new SlabLease(slab.storage()));
+  const Ref<SharedBufferReader> held(new SharedBufferReader(buffer.storage()));
   for (nb::handle item : parts) {
     const auto part = nb::cast<nb::tuple>(item);
-    WEFT_CHECK_TYPE(part.size() == 5, "slab: expected parts of 5 items, got ", part.size());
+    WEFT_CHECK_TYPE(part.size() == 5, "shared buffer: expected 5 items, got ", part.size());
     Ref<Storage> storage = held->part(nb::cast<size_t>(part[0]), nb::cast<size_t>(part[1]));
     Layout layout{dims_of(nb::cast<std::vector<int64_t>>(part[3])),
                   dims_of(nb::cast<std::vector<int64_t>>(part[4])), 0};
     WEFT_CHECK(layout.sizes.size() == layout.strides.size(),
-               "slab: expected as many strides as sizes");
+               "shared buffer: expected as many strides as sizes");
     const Tensor empty(std::move(storage), Layout::contiguous(Dims{0}), nb::cast<DType>(part[2]));
-    tensors.append(nb::cast(empty.with_layout(std::move(layout), "slab")));
+    tensors.append(nb::cast(empty.with_layout(std::move(layout), "shared buffer")));
   }
   return tensors;
 }
 
 }  // namespace
 
-void bind_slabs(nb::module_& m) {
-  m.attr("SLAB_HEADER") = kSlabHeader;
+void bind_shared_buffers(nb::module_& m) {
+  m.attr("SHARED_BUFFER_HEADER") = kSharedBufferHeader;
   m.def("_shared_file", new_file, nb::arg("nbytes"));
   m.def("_map_shared", map_file, nb::arg("descriptor"), nb::arg("nbytes"));
   m.def("_trim_heap", trim_heap);
   m.def("_watch_parent", watch_parent, nb::arg("parent"), nb::arg("direct"), nb::arg("socket"),
         nb::arg("patience"));
   m.def("_set_watch_patience", set_watch_patience);
-  m.def("_slab_lease", lease, nb::arg("slab"), nb::arg("parts"));
-  m.def("_slab_state",
-        [](const Tensor& slab) { return static_cast<uint32_t>(slab_state(*slab.storage())); });
-  m.def("_slab_mark", [](const Tensor& slab, uint32_t state) {
-    mark_slab(*slab.storage(), static_cast<SlabState>(state));
+  m.def("_shared_buffer_parts", parts_of, nb::arg("buffer"), nb::arg("parts"));
+  m.def("_shared_buffer_state", [](const Tensor& buffer) {
+    return static_cast<uint32_t>(shared_buffer_state(*buffer.storage()));
+  });
+  m.def("_mark_shared_buffer", [](const Tensor& buffer, uint32_t state) {
+    mark_shared_buffer(*buffer.storage(), static_cast<BufferState>(state));
   });
 }
 

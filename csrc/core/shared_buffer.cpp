@@ -12,18 +12,18 @@ namespace {
 
 std::atomic<uint64_t> forks{0};
 
-// Counted before the fork, so that leases of the parent and their copies in the child are both old.
+// Counted before the fork: readers of the parent and their copies in the child are both old.
 uint64_t forks_so_far() { return forks.load(std::memory_order_relaxed); }
-[[maybe_unused]] const bool slab_knows_forks = at_fork(ForkRank::Segments, {[] { ++forks; }});
+[[maybe_unused]] const bool counts_forks = at_fork(ForkRank::Segments, {[] { ++forks; }});
 
-std::atomic<uint32_t>& state_word(const Storage& slab) {
+std::atomic<uint32_t>& state_word(const Storage& buffer) {
   static_assert(sizeof(std::atomic<uint32_t>) == 4 && std::atomic<uint32_t>::is_always_lock_free);
-  return *static_cast<std::atomic<uint32_t>*>(slab.data());
+  return *static_cast<std::atomic<uint32_t>*>(buffer.data());
 }
 
 void unmap(void* context) { delete static_cast<SharedSegment*>(context); }
 
-void drop_lease(void* context) { delete static_cast<Ref<SlabLease>*>(context); }
+void drop_reader(void* context) { delete static_cast<Ref<SharedBufferReader>*>(context); }
 
 }  // namespace
 
@@ -33,31 +33,32 @@ Ref<Storage> map_shared(int descriptor, size_t nbytes) {
   return Storage::wrap(data, nbytes, unmap, segment.release(), kForeign | kShared);
 }
 
-SlabState slab_state(const Storage& slab) {
-  return static_cast<SlabState>(state_word(slab).load(std::memory_order_acquire));
+BufferState shared_buffer_state(const Storage& buffer) {
+  return static_cast<BufferState>(state_word(buffer).load(std::memory_order_acquire));
 }
 
-void mark_slab(const Storage& slab, SlabState state) {
-  state_word(slab).store(static_cast<uint32_t>(state), std::memory_order_release);
+void mark_shared_buffer(const Storage& buffer, BufferState state) {
+  state_word(buffer).store(static_cast<uint32_t>(state), std::memory_order_release);
 }
 
-SlabLease::SlabLease(Ref<Storage> slab) : slab_(std::move(slab)), forks_(forks_so_far()) {}
+SharedBufferReader::SharedBufferReader(Ref<Storage> buffer)
+    : buffer_(std::move(buffer)), forks_(forks_so_far()) {}
 
-SlabLease::~SlabLease() {
-  mark_slab(*slab_, forks_ == forks_so_far() ? SlabState::free : SlabState::retired);
+SharedBufferReader::~SharedBufferReader() {
+  mark_shared_buffer(*buffer_, forks_ == forks_so_far() ? BufferState::free : BufferState::retired);
 }
 
-Ref<Storage> SlabLease::part(size_t offset, size_t nbytes) {
-  const size_t end = slab_->nbytes();
-  WEFT_CHECK(offset >= kSlabHeader && offset <= end && nbytes <= end - offset,
-             "slab: expected a part of ", end, " bytes behind the header, got ", nbytes,
+Ref<Storage> SharedBufferReader::part(size_t offset, size_t nbytes) {
+  const size_t end = buffer_->nbytes();
+  WEFT_CHECK(offset >= kSharedBufferHeader && offset <= end && nbytes <= end - offset,
+             "shared buffer: expected a part of ", end, " bytes behind the header, got ", nbytes,
              " bytes at ", offset);
-  return Storage::wrap(static_cast<char*>(slab_->data()) + offset, nbytes, drop_lease,
-                       new Ref<SlabLease>(this), kForeign | kShared);
+  return Storage::wrap(static_cast<char*>(buffer_->data()) + offset, nbytes, drop_reader,
+                       new Ref<SharedBufferReader>(this), kForeign | kShared);
 }
 
-bool is_slab_part(const Storage& storage) noexcept {
-  return storage.context_of(drop_lease) != nullptr;
+bool is_part_of_shared_buffer(const Storage& storage) noexcept {
+  return storage.context_of(drop_reader) != nullptr;
 }
 
 }  // namespace weft

@@ -100,8 +100,8 @@ Ref<Storage> empty_storage() {
 void share_storage(Storage& storage, SharingStrategy strategy, Storage::OldBlock* old) {
   constexpr const char* op = "share_memory_";
   const std::lock_guard guard(shared().mutex);
-  // Parts of slabs cannot be sent: what has to stay where it is gets memory of its own.
-  if (storage.has(kShared) && !is_slab_part(storage)) return;
+  // Parts of buffers cannot be sent: what has to stay where it is gets memory of its own.
+  if (storage.has(kShared) && !is_part_of_shared_buffer(storage)) return;
   if (storage.nbytes() == 0) return storage.set(kShared);
   // Before the work; replace looks again.
   WEFT_CHECK(storage.holds() == 0, op,

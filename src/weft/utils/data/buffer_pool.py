@@ -1,8 +1,8 @@
-"""A pool of shared buffers (slabs), which a worker fills with batches, again and again.
+"""A pool of shared buffers, which a worker fills with batches, again and again.
 
-A slab is free, busy or retired (see csrc/core/shared_buffer.h). The worker makes one when none is
+A buffer is free, busy or retired (see csrc/core/shared_buffer.h). The worker makes one when none is
 free and sends its descriptor with the first batch in it; both sides map it once. The batch's
-tensors lie over the parent's mapping, and the death of the last of them makes the slab free.
+tensors lie over the parent's mapping, and the death of the last of them makes the buffer free.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from weft._C import Tensor
 
 _FREE, _BUSY, _RETIRED = range(3)
 _ALIGNMENT = 64
-# So many slabs with living batches make a parent that keeps what it gets: further batches are sent
-# through the socket, for every mapping counts against a limit of the system (65,530 on Linux).
-MOST_SLABS = 256
+# A parent that keeps so many batches keeps what it gets: further ones are sent through the socket,
+# for every mapping counts against a limit of the system (65,530 on Linux).
+MOST_BUFFERS = 256
 
 _REFERENCES = 9  # place in _storage_info
 
 
-class _Slab:
-    """A slab in the process that writes it. `end`: where the next part of the batch begins."""
+class _Buffer:
+    """A buffer in the process that writes it. `end`: where the next part of the batch begins."""
 
     def __init__(self, number: int, nbytes: int) -> None:
         self.number = number
         self.nbytes = nbytes
-        self.end = _C.SLAB_HEADER
+        self.end = _C.SHARED_BUFFER_HEADER
         self.descriptor = _C._shared_file(nbytes)  # -1 once sent
         self.bytes: Tensor = _C._map_shared(self.descriptor, nbytes)
         self.address = self.bytes.data_ptr()
@@ -42,7 +42,7 @@ class _Slab:
     def is_free(self) -> bool:
         """No reader, and nobody in this process keeps a tensor of an earlier batch."""
         return (
-            _C._slab_state(self.bytes) == _FREE
+            _C._shared_buffer_state(self.bytes) == _FREE
             and _C._storage_info(self.bytes)[_REFERENCES] == self.alone
         )
 
@@ -52,101 +52,101 @@ class _Slab:
             self.descriptor = -1
 
     def is_retired(self) -> bool:
-        return _C._slab_state(self.bytes) == _RETIRED
+        return _C._shared_buffer_state(self.bytes) == _RETIRED
 
 
-class Arena:
-    """The worker's slabs, and those that the batch in the making lies in.
+class BufferPool:
+    """The worker's buffers, and those that the batch in the making lies in.
 
-    spare: how many free slabs stay for later; a parent that kept many batches may drop them all.
+    spare: how many free buffers stay for later; a parent that kept many batches may drop them all.
     """
 
     def __init__(self, spare: int) -> None:
         self._spare = spare
-        self._slabs: list[_Slab] = []
-        self._current: list[_Slab] = []
+        self._buffers: list[_Buffer] = []
+        self._current: list[_Buffer] = []
         self._dropped: list[int] = []
         self._made = 0
-        self._last_total = 0  # bytes of the batch before: what the first slab should have room for
+        self._last_total = 0  # bytes of the batch before: the first buffer has room for them
 
     def empty(self, size: tuple[int, ...], dtype: Any) -> Tensor | None:
-        """A contiguous tensor in a slab of this batch; None when there may be no further slab."""
+        """A contiguous tensor in a buffer of this batch; None when there may be no further one."""
         nbytes = math.prod(size) * dtype.itemsize
-        slab = self._current[-1] if self._current else None
-        if slab is None or slab.room() < nbytes:
-            slab = self._take(nbytes)
-            if slab is None:
+        buffer = self._current[-1] if self._current else None
+        if buffer is None or buffer.room() < nbytes:
+            buffer = self._take(nbytes)
+            if buffer is None:
                 return None
-        start = slab.end
-        slab.end = start + -(-nbytes // _ALIGNMENT) * _ALIGNMENT
+        start = buffer.end
+        buffer.end = start + -(-nbytes // _ALIGNMENT) * _ALIGNMENT
         return _C._from_storage(
-            slab.bytes, dtype, tuple(size), _row_major(size), start // dtype.itemsize
+            buffer.bytes, dtype, tuple(size), _row_major(size), start // dtype.itemsize
         )
 
     def place(self, tensor: Tensor) -> tuple[int, int] | None:
-        """Slab of this batch, and byte in it, where a tensor begins; None if it is elsewhere."""
+        """Buffer of this batch, and byte in it, where a tensor begins; None if it is elsewhere."""
         if self._current:
             address = tensor.data_ptr()
-            for position, slab in enumerate(self._current):
-                if slab.address <= address < slab.address + slab.nbytes:
-                    return position, address - slab.address
+            for position, buffer in enumerate(self._current):
+                if buffer.address <= address < buffer.address + buffer.nbytes:
+                    return position, address - buffer.address
         return None
 
     def finish(self) -> tuple[list[tuple[int, int]], list[int], list[int]]:
-        """Hands the batch over: its slabs as (number, nbytes if new or 0), those that are gone,
+        """Hands the batch over: its buffers as (number, nbytes if new or 0), those that are gone,
         and the descriptors of the new ones, to be given to `sent` once they are on their way."""
-        slabs = []
-        for slab in self._current:
-            _C._slab_mark(slab.bytes, _BUSY)
-            slabs.append((slab.number, slab.nbytes if slab.descriptor >= 0 else 0))
-        descriptors = [slab.descriptor for slab in self._current if slab.descriptor >= 0]
+        buffers = []
+        for buffer in self._current:
+            _C._mark_shared_buffer(buffer.bytes, _BUSY)
+            buffers.append((buffer.number, buffer.nbytes if buffer.descriptor >= 0 else 0))
+        descriptors = [buffer.descriptor for buffer in self._current if buffer.descriptor >= 0]
         dropped, self._dropped = self._dropped, []
-        return slabs, dropped, descriptors
+        return buffers, dropped, descriptors
 
     def sent(self) -> None:
         """The batch is on its way; the next one begins."""
-        for slab in self._current:
-            slab.close_descriptor()
+        for buffer in self._current:
+            buffer.close_descriptor()
         self._clear()
 
     def abandon(self) -> None:
         """There will be no batch: what was taken for it is free again."""
-        for slab in self._current:
-            _C._slab_mark(slab.bytes, _FREE)
+        for buffer in self._current:
+            _C._mark_shared_buffer(buffer.bytes, _FREE)
         self._clear()
 
     def _clear(self) -> None:
         if self._current:
-            self._last_total = sum(slab.end - _C.SLAB_HEADER for slab in self._current)
+            self._last_total = sum(buffer.end - _C.SHARED_BUFFER_HEADER for buffer in self._current)
             self._current = []
 
-    def _take(self, nbytes: int) -> _Slab | None:
+    def _take(self, nbytes: int) -> _Buffer | None:
         wanted = nbytes if self._current else max(nbytes, self._last_total)
-        wanted += _C.SLAB_HEADER
-        self._drop(lambda slab: slab.is_retired())
-        free = [slab for slab in self._slabs if slab not in self._current and slab.is_free()]
-        fitting = [slab for slab in free if slab.nbytes >= wanted]
+        wanted += _C.SHARED_BUFFER_HEADER
+        self._drop(lambda buffer: buffer.is_retired())
+        free = [each for each in self._buffers if each not in self._current and each.is_free()]
+        fitting = [buffer for buffer in free if buffer.nbytes >= wanted]
         if fitting:
-            slab = min(fitting, key=lambda slab: slab.nbytes)
-            free.remove(slab)
+            buffer = min(fitting, key=lambda buffer: buffer.nbytes)
+            free.remove(buffer)
             self._drop(free[self._spare :].__contains__)
         else:
             self._drop(free.__contains__)  # too small, so they would stay unused
-            if len(self._slabs) >= MOST_SLABS:
+            if len(self._buffers) >= MOST_BUFFERS:
                 return None
-            slab = _Slab(self._made, _rounded(wanted))
+            buffer = _Buffer(self._made, _rounded(wanted))
             self._made += 1
-            self._slabs.append(slab)
-        slab.end = _C.SLAB_HEADER
-        self._current.append(slab)
-        return slab
+            self._buffers.append(buffer)
+        buffer.end = _C.SHARED_BUFFER_HEADER
+        self._current.append(buffer)
+        return buffer
 
-    def _drop(self, which: Callable[[_Slab], bool]) -> None:
-        gone = [slab for slab in self._slabs if slab not in self._current and which(slab)]
-        for slab in gone:
-            slab.close_descriptor()
-            self._slabs.remove(slab)
-            self._dropped.append(slab.number)
+    def _drop(self, which: Callable[[_Buffer], bool]) -> None:
+        gone = [buffer for buffer in self._buffers if buffer not in self._current and which(buffer)]
+        for buffer in gone:
+            buffer.close_descriptor()
+            self._buffers.remove(buffer)
+            self._dropped.append(buffer.number)
 
 
 def _rounded(nbytes: int) -> int:

@@ -111,19 +111,19 @@ def _no_batch_of(kind: Any) -> TypeError:
 # ---- in a worker: samples are copied straight to where the parent reads them ----
 
 _DIRECT_BYTES = 1 << 14  # of one sample; for small ones stacking first is faster
-_arena: Any = None
+_pool: Any = None
 
 
-def use_arena(arena: Any) -> None:
-    """Where batches lie from now on: `arena.empty(size, dtype)` gives memory, or None."""
-    global _arena
-    _arena = arena
+def use_pool(pool: Any) -> None:
+    """Where batches lie from now on: `pool.empty(size, dtype)` gives memory, or None."""
+    global _pool
+    _pool = pool
 
 
 def _stack(samples: Sequence[Tensor]) -> Tensor:
     first = samples[0]
-    if _arena is not None and first.nbytes >= _DIRECT_BYTES and _alike(samples):
-        batch = _arena.empty((len(samples), *first.shape), first.dtype)
+    if _pool is not None and first.nbytes >= _DIRECT_BYTES and _alike(samples):
+        batch = _pool.empty((len(samples), *first.shape), first.dtype)
         if batch is not None:
             for place, sample in zip(batch, samples):
                 place.copy_(sample)

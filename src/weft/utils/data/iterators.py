@@ -233,6 +233,6 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             self._give_next()
 
     def _let_go(self, worker: int, message: Message) -> None:
-        """Gives the slabs of a batch back that nobody wants."""
+        """Gives the buffers of a batch back that nobody wants."""
         if message.kind == BATCH:
             self._pool.unpack(worker, message)

@@ -17,15 +17,15 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
-from weft.utils.data.buffer_pool import Arena
+from weft.utils.data.buffer_pool import BufferPool
 from weft.utils.data.channel import Channel, Message
 
 # Bytes of a batch that rather go through the socket: sharing costs a mapping for each living batch.
 INLINE_BYTES = 1 << 15
 
-# How a batch is put together: as many bytes of a pickle, in the message or (_SLAB) behind the last
-# tensor, or without one: the usual batches need none, and it takes 10 us to write and 3 to read.
-_SLAB, _TENSOR, _LIST = 0, -1, -2
+# How a batch is put together: as many bytes of a pickle, in the message or (_IN_BUFFER) behind the
+# last tensor, or without one: usual batches need none, and it takes 10 us to write and 3 to read.
+_IN_BUFFER, _TENSOR, _LIST = 0, -1, -2
 
 _DTYPES: dict[str, Any] = {}
 _now = threading.local()  # .parts: the tensors of the pickle that this thread reads
@@ -67,22 +67,22 @@ def _taken_apart(batch: Any) -> tuple[int, Any, list[Tensor]]:
 
 
 # A tensor beside the pickle: dtype, size and stride, and where it is. In the socket: the bytes it
-# has. In slabs: slab, byte in it, and bytes.
+# has. In buffers: buffer, byte in it, and bytes.
 
 
-def send_batch(channel: Channel, kind: int, number: int, batch: Any, arena: Arena) -> None:
+def send_batch(channel: Channel, kind: int, number: int, batch: Any, pool: BufferPool) -> None:
     """Sends a batch as one message."""
     try:
         form, body, tensors = _taken_apart(batch)
         dense = [_dense(tensor) for tensor in tensors]
-        places = [arena.place(flat) for flat, _ in dense]
+        places = [pool.place(flat) for flat, _ in dense]
         total = len(body) + sum(flat.nbytes for flat, _ in dense)
         if total <= INLINE_BYTES and not any(places):
             _send_inline(channel, kind, number, form, body, dense)
         else:
-            _send_shared(channel, kind, number, form, body, dense, places, arena)
+            _send_shared(channel, kind, number, form, body, dense, places, pool)
     except BaseException:
-        arena.abandon()
+        pool.abandon()
         raise
 
 
@@ -124,75 +124,75 @@ def _send_shared(
     body: Any,
     dense: list[tuple[Tensor, Any]],
     places: list[tuple[int, int] | None],
-    arena: Arena,
+    pool: BufferPool,
 ) -> None:
     if len(body) > INLINE_BYTES:
         text = _C.frombuffer(bytearray(body), dtype=_C.uint8)
         dense.append((text, ("uint8", (len(body),), (1,))))
         places.append(None)
-        form, body = _SLAB, b""
+        form, body = _IN_BUFFER, b""
     moved: list[tuple[int, int]] = []
     for (flat, _), place in zip(dense, places):
         if not flat.nbytes:
-            place = (0, _C.SLAB_HEADER)  # an empty tensor has no address of its own
+            place = (0, _C.SHARED_BUFFER_HEADER)  # an empty tensor has no address of its own
         elif place is None:
-            copy = arena.empty((flat.numel(),), flat.dtype)
-            if copy is None:  # too many slabs are in use: everything goes through the socket
+            copy = pool.empty((flat.numel(),), flat.dtype)
+            if copy is None:  # too many buffers are in use: everything goes through the socket
                 tensors = [(held.clone(), seen) for held, seen in dense]
-                arena.abandon()
+                pool.abandon()
                 _send_inline(channel, kind, number, form, body, tensors)
                 return
             copy.copy_(flat)
-            place = arena.place(copy)
+            place = pool.place(copy)
             assert place is not None
         moved.append(place)
     parts = [(*seen, *place, flat.nbytes) for (flat, seen), place in zip(dense, moved)]
-    slabs, dropped, descriptors = arena.finish()
-    header = pickle.dumps((parts, slabs, dropped, form))
+    buffers, dropped, descriptors = pool.finish()
+    header = pickle.dumps((parts, buffers, dropped, form))
     channel.send(kind, number, header, [body] if len(body) else [], descriptors)
-    arena.sent()
+    pool.sent()
 
 
 class Receiver:
-    """What the parent knows of one worker's slabs."""
+    """What the parent knows of one worker's buffers."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
-        self._slabs: dict[int, Tensor] = {}
+        self._buffers: dict[int, Tensor] = {}
 
     def unpack(self, message: Message) -> Any:
         """The batch of a message."""
-        parts, slabs, dropped, form = pickle.loads(message.body)
+        parts, buffers, dropped, form = pickle.loads(message.body)
         for number in dropped:
-            self._slabs.pop(number, None)
+            self._buffers.pop(number, None)
         pickled = max(form, 0)
-        if slabs:
-            tensors = self._shared(parts, slabs)
+        if buffers:
+            tensors = self._shared(parts, buffers)
         else:
             tensors = _copied(parts, message.extra[pickled:])
         if form == _TENSOR:
             return tensors[0]
         if form == _LIST:
             return tensors
-        body: Any = memoryview(tensors[-1]) if form == _SLAB else message.extra[:pickled]
+        body: Any = memoryview(tensors[-1]) if form == _IN_BUFFER else message.extra[:pickled]
         return _put_together(body, tensors)
 
-    def _shared(self, parts: list[Any], slabs: list[tuple[int, int]]) -> list[Tensor]:
-        for number, nbytes in slabs:
+    def _shared(self, parts: list[Any], buffers: list[tuple[int, int]]) -> list[Tensor]:
+        for number, nbytes in buffers:
             if nbytes:
                 descriptor = self._channel.descriptors.popleft()
                 try:
-                    self._slabs[number] = _C._map_shared(descriptor, nbytes)
+                    self._buffers[number] = _C._map_shared(descriptor, nbytes)
                 finally:
                     os.close(descriptor)
-        held: list[list[Any]] = [[] for _ in slabs]
-        for dtype, size, stride, slab, begin, nbytes in parts:
-            held[slab].append((begin, nbytes, _dtype(dtype), size, stride))
-        leased = [
-            iter(_C._slab_lease(self._slabs[number], mine))
-            for (number, _), mine in zip(slabs, held)
+        held: list[list[Any]] = [[] for _ in buffers]
+        for dtype, size, stride, buffer, begin, nbytes in parts:
+            held[buffer].append((begin, nbytes, _dtype(dtype), size, stride))
+        filled = [
+            iter(_C._shared_buffer_parts(self._buffers[number], mine))
+            for (number, _), mine in zip(buffers, held)
         ]
-        return [next(leased[slab]) for _, _, _, slab, _, _ in parts]
+        return [next(filled[buffer]) for _, _, _, buffer, _, _ in parts]
 
 
 def _put_together(body: Any, tensors: list[Tensor]) -> Any:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from weft import _C
 from weft.utils.data import collate, fetch
-from weft.utils.data.buffer_pool import Arena
+from weft.utils.data.buffer_pool import BufferPool
 from weft.utils.data.channel import Channel, Closed
 from weft.utils.data.dataset import IterableDataset
 from weft.utils.data.errors import pack_error
@@ -97,7 +97,7 @@ class _Worker:
         self._job = job
         self._channel = channel
         self._worker = worker
-        self._arena = Arena(job.prefetch_factor + 2)
+        self._pool = BufferPool(job.prefetch_factor + 2)
         self._fetch: fetch.Fetch | None = None
         self._init_failure: Failure | None = None
         self._failure: Failure | None = None  # why there is nothing to fetch with
@@ -117,7 +117,7 @@ class _Worker:
         _C.set_num_threads(1)
         _seed_everything(seed, job.base_seed, self._worker)
         _worker_info = WorkerInfo(self._worker, job.num_workers, seed, job.dataset)
-        collate.use_arena(self._arena)
+        collate.use_pool(self._pool)
         try:
             if job.worker_init_fn is not None:
                 job.worker_init_fn(self._worker)
@@ -148,14 +148,14 @@ class _Worker:
     def _fetch_and_send(self, number: int, index: Any) -> None:
         assert self._fetch is not None
         try:
-            send_batch(self._channel, BATCH, number, self._fetch(index), self._arena)
+            send_batch(self._channel, BATCH, number, self._fetch(index), self._pool)
         except fetch.EndOfStream:
             self._ended = True
             self._channel.send(END, number)
         except Closed:
             raise
         except Exception as error:
-            self._arena.abandon()
+            self._pool.abandon()
             self._tell_failure(number, pack_error(error, self._worker))
 
     def _tell_failure(self, number: int, failure: Failure) -> None:
