@@ -1,7 +1,7 @@
 // Functions of the C interface that ask somebody else first: classes that override them
 // (torch_function.h), then the recorder of a trace (trace.h).
 //
-//   Traced      asks both: what is public and has a face in weft/jit/tracing
+//   Traced      asks both: what is public and has an override in weft/jit/tracing
 //   Overridable asks classes and modes only: what does not change with a tensor's elements
 //   Recorded    asks the recorder only: what is weft's own
 #pragma once
@@ -155,7 +155,7 @@ struct Hooked<name, hooks, fn> {
   [[gnu::noinline, gnu::cold]] static PyObject* answer(const Call& call, bool overridden) noexcept {
     if (overridden || (has(hooks, Hooks::Override) && function_mode_asks()))
       return ask_member(name.text, name.is_function() ? "function" : Call::kRole, call.arguments());
-    return trace_face(name.text, call.arguments());
+    return trace_override(name.text, call.arguments());
   }
 };
 

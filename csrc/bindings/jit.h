@@ -1,4 +1,4 @@
-// The Python face of programs: what its files share.
+// Programs in Python: what its files share.
 #pragma once
 
 #include <nanobind/nanobind.h>

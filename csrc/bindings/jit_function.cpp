@@ -160,7 +160,7 @@ bool takes_long(const FunctionObject& self, const Value* values) {
 }
 
 PyObject* trace_program(PyObject* object, PyObject* const* args, size_t count, PyObject* names) {
-  return trace_face("program", {object, args, count, names});
+  return trace_override("program", {object, args, count, names});
 }
 
 PyObject* function_vectorcall(PyObject* object, PyObject* const* args, size_t flags,

@@ -1,4 +1,4 @@
-// dtype, device, layout, memory format and Generator: the small objects of the Python face.
+// dtype, device, layout, memory format and Generator: the small objects that Python sees.
 #include "bindings/objects.h"
 
 #include <nanobind/nanobind.h>
@@ -255,7 +255,7 @@ void bind_generator(nb::module_& module) {
       "manual_seed",
       [standard](nb::handle seed) {
         if (tracing()) {
-          Object::checked(trace_face("weft.manual_seed", {seed.ptr(), nullptr, 0}));
+          Object::checked(trace_override("weft.manual_seed", {seed.ptr(), nullptr, 0}));
         } else {
           manual_seed(*default_generator(), seed);
         }

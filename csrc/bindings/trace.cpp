@@ -88,10 +88,10 @@ Object plain_number(PyObject* object) {
   return Object::checked(whole ? PyNumber_Index(object) : PyNumber_Float(object));
 }
 
-PyObject* trace_face(const char* name, const Arguments& given) noexcept {
+PyObject* trace_override(const char* name, const Arguments& given) noexcept {
   return guarded([&]() -> PyObject* {
     const Object recorder = Object::borrow(current);
-    return Object::checked(PyObject_CallMethod(recorder.get(), "face", "sOO", name,
+    return Object::checked(PyObject_CallMethod(recorder.get(), "override", "sOO", name,
                                                given.tuple().get(), given.dict().get()))
         .release();
   });
@@ -109,7 +109,7 @@ Object trace_perform(const char* schema, PyObject* given) {
 }
 
 void ask_for_memory(PyObject* object) {
-  Object::checked(trace_face("memory", {nullptr, &object, 1, nullptr}));
+  Object::checked(trace_override("memory", {nullptr, &object, 1, nullptr}));
 }
 
 void trace_wrapper(PyObject* object) {

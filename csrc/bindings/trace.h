@@ -1,7 +1,7 @@
 // Recording for weft.jit.trace, and batching for weft.vmap. While a thread does either, what Python
 // asks of tensors goes through its recorder, an object of Python: calls of table operators after
 // they ran, with their arguments by schema (`operator`), or instead of running them (`perform`),
-// and everything else that is written by hand (`face`), which the recorder performs itself by
+// and everything else that is written by hand (`override`), which the recorder performs itself by
 // operators of the table.
 //
 // A program that traces nothing pays one load and one test at each of these places (hooked.h).
@@ -34,7 +34,7 @@ class PauseTrace {
 };
 
 // The recorder's answer to a call by name; null: an exception is set.
-PyObject* trace_face(const char* name, const Arguments& given) noexcept;
+PyObject* trace_override(const char* name, const Arguments& given) noexcept;
 // Tells the recorder of an operator that ran: `given` are its arguments in the schema's order,
 // Ellipsis where the default holds. Gives the result as Python shall see it. Raises PythonError.
 Object trace_operator(const char* schema, PyObject* given, PyObject* result);

@@ -21,7 +21,7 @@
 
 namespace weft {
 // Apart from the library's own classes, which a program that links libweft.a has under these names.
-inline namespace face {
+inline namespace api {
 
 // A call that failed, with the text of weft_last_error.
 class Error : public std::runtime_error {
@@ -402,5 +402,5 @@ class NoGrad {
   int before_;
 };
 
-}  // namespace face
+}  // namespace api
 }  // namespace weft

@@ -1,4 +1,4 @@
-// Lists: five kinds of storage under one face.
+// Lists: five kinds of storage behind one interface.
 //
 //   IntList, DoubleList, BoolList            numbers side by side
 //   TensorList, OptionalTensorList           handles; in the latter an undefined one is None

@@ -303,7 +303,7 @@ class UntypedStorage:
 
 
 class TypedStorage:
-    """A storage counted in elements of a dtype: PyTorch's older face of the same memory.
+    """A storage counted in elements of a dtype: PyTorch's older interface to the same memory.
 
     `TypedStorage(n)` is n new elements, `TypedStorage(sequence)` a copy, both of the default dtype
     unless dtype is given; `wrap_storage` is memory that there is. RuntimeError for more arguments

@@ -297,7 +297,7 @@ def _need_floating(name: str, x: Value) -> None:
 
 
 def _function(real: Callable[[Value], Value], on_complex: Any = None) -> Callable[[Operand], Value]:
-    """The public face of a function that is defined on floating, perhaps on complex values."""
+    """The public form of a function that is defined on floating, perhaps on complex values."""
     name = real.__name__
 
     def apply(x: Operand) -> Value:

@@ -21,7 +21,7 @@ def data_dependent(function: F) -> F:
         recorder = _C._recorder()
         if recorder is None:
             return function(*args, **kwargs)
-        return recorder.face("library", (call, args, kwargs), {})
+        return recorder.override("library", (call, args, kwargs), {})
 
     call._weft_unwrapped = function  # type: ignore[attr-defined]
     return cast("F", call)

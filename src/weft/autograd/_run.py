@@ -105,7 +105,7 @@ def _as_of(target: Tensor, got: Tensor | None) -> Tensor | None:
 def _start(*args: Any) -> Any:
     recorder = _C._recorder()
     if recorder is not None:  # weft.jit.trace
-        return recorder.face("run_backward", args, {})
+        return recorder.override("run_backward", args, {})
     return _C._autograd.run_backward(*args)
 
 

@@ -108,7 +108,7 @@ class Function:
         """Runs forward and records the call."""
         recorder = _C._recorder()
         if recorder is not None:  # weft.jit.trace
-            return recorder.face("apply", (cls, *args), {})
+            return recorder.override("apply", (cls, *args), {})
         ctx = FunctionCtx()
         needs = tuple(isinstance(arg, Tensor) and arg.requires_grad for arg in args)
         record = is_grad_enabled() and any(needs)

@@ -1,8 +1,8 @@
 """One call of vmap: what its function asks of tensors, done to the tensors of all samples.
 
 The extension hands every operator that Python asks for to the level (`perform`), and everything
-else that is asked of a tensor (`face`), as it does for traces. An operator runs by the rule of its
-row where there is one, else sample by sample; either runs one level further out.
+else that is asked of a tensor (`override`), as it does for traces. An operator runs by the rule of
+its row where there is one, else sample by sample; either runs one level further out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from weft._C import Tensor
 from weft.func import _layouts, _products, _random  # noqa: F401  (their rules)
 from weft.func._batched import has_history, recorded_by, seen_by
 from weft.func._operators import Operator, operator
-from weft.func._overrides import FACES
+from weft.func._overrides import OVERRIDES
 from weft.func._rules import Unbatchable, rule_of
 from weft.utils._pytree import tree_leaves, tree_map
 
@@ -103,9 +103,9 @@ class Level:
         except Unbatchable:
             return self.one_by_one(op.name, op.call, given)
 
-    def face(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def override(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Something that is no operator of the table was asked of a tensor."""
-        return FACES[name](self, *args, **kwargs)
+        return OVERRIDES[name](self, *args, **kwargs)
 
     def _check(self, op: Operator, given: Sequence[Any]) -> None:
         """What no batch can do."""

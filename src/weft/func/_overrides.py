@@ -1,7 +1,7 @@
 """What is asked of tensors beside the operators of the table, for a batch.
 
-Most of it are operators in another form, and as faces of traces are written so (weft.jit.tracing):
-those serve here. What follows replaces the ones that write into a graph.
+Most of it are operators in another form; the overrides of traces (weft.jit.tracing), which are
+written so, serve here too. What follows replaces the ones that write into a graph.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from weft import _C
 from weft._C import Tensor
 from weft._runtime.rules import Rules
 from weft.func._batched import has_history, seen_by
-from weft.jit.tracing import indexing as _indexing  # noqa: F401  (its faces, too)
+from weft.jit.tracing import indexing as _indexing  # noqa: F401  (its overrides, too)
 from weft.jit.tracing import overrides as traced
 
 if TYPE_CHECKING:
     from weft.func._level import Level
 
 _aten = _C._aten
-FACES = Rules(traced.FACES)
+OVERRIDES = Rules(traced.OVERRIDES)
 """Of batches."""
 
 
@@ -31,7 +31,7 @@ def _read(name: str, is_method: bool) -> None:
         with seen_by(None):
             return getattr(self, name)(*args) if is_method else getattr(self, name)
 
-    FACES[name] = call
+    OVERRIDES[name] = call
 
 
 for _name in ("size", "stride", "numel", "nelement", "storage_offset"):
@@ -40,13 +40,13 @@ for _name in ("shape", "dtype", "device", "nbytes"):
     _read(_name, False)
 
 
-@FACES("length")
+@OVERRIDES("length")
 def _length(level: Level, self: Tensor) -> int:
     with seen_by(None):
         return len(self)
 
 
-@FACES("iter")
+@OVERRIDES("iter")
 def _iterate(level: Level, self: Tensor) -> Any:
     return iter(_aten.unbind(self, 0))
 
@@ -60,7 +60,7 @@ def _element(name: str, what: str) -> None:
         with level.outside():
             return getattr(self, name)(*args, **kwargs)
 
-    FACES[name] = call
+    OVERRIDES[name] = call
 
 
 for _name in ("__int__", "__float__", "__index__", "__complex__"):
@@ -70,7 +70,7 @@ for _name in ("item", "tolist", "numpy", "__array__", "__dlpack__"):
 _element("__bool__", "a decision by one")
 
 
-@FACES("contains")
+@OVERRIDES("contains")
 def _contains(level: Level, self: Tensor, item: Any) -> bool:
     level.refuse_decision("`in` of one", [self, item])
     with level.outside():
@@ -80,16 +80,16 @@ def _contains(level: Level, self: Tensor, item: Any) -> bool:
 # Layout and history -----------------------------------------------------------------------------
 
 
-@FACES("T")
+@OVERRIDES("T")
 def _reversed(level: Level, self: Tensor) -> Tensor:
     return _aten.permute(self, list(range(self.dim()))[::-1])
 
 
-FACES["mT"] = lambda level, self: _aten.transpose(self, -2, -1)
-FACES["mH"] = FACES["H"] = lambda level, self: _aten.conj(_aten.transpose(self, -2, -1))
+OVERRIDES["mT"] = lambda level, self: _aten.transpose(self, -2, -1)
+OVERRIDES["mH"] = OVERRIDES["H"] = lambda level, self: _aten.conj(_aten.transpose(self, -2, -1))
 
 
-@FACES("grad")
+@OVERRIDES("grad")
 def _grad(level: Level, self: Tensor) -> Any:
     if level.samples(self) is not None:
         return None  # backward() is refused, so there is none
@@ -97,10 +97,10 @@ def _grad(level: Level, self: Tensor) -> Any:
         return self.grad
 
 
-FACES["requires_grad"] = lambda level, self: has_history(self)
+OVERRIDES["requires_grad"] = lambda level, self: has_history(self)
 
 
-@FACES("set_requires_grad")
+@OVERRIDES("set_requires_grad")
 def _set_requires_grad(level: Level, self: Tensor, flag: bool) -> None:
     if level.samples(self) is not None and flag != has_history(self):
         level.unsupported("requires_grad_(); use weft.func.grad or vjp, which take part in it")
@@ -108,13 +108,13 @@ def _set_requires_grad(level: Level, self: Tensor, flag: bool) -> None:
         self.requires_grad = flag
 
 
-@FACES("requires_grad_")
+@OVERRIDES("requires_grad_")
 def _requires_grad_(level: Level, self: Tensor, requires_grad: bool = True) -> Tensor:
     _set_requires_grad(level, self, requires_grad)
     return self
 
 
-@FACES("detach_")
+@OVERRIDES("detach_")
 def _detach_(level: Level, self: Tensor) -> Tensor:
     samples = level.samples(self)
     if samples is not None:
@@ -124,12 +124,12 @@ def _detach_(level: Level, self: Tensor) -> Tensor:
         return self.detach_()
 
 
-@FACES("backward")
+@OVERRIDES("backward")
 def _backward(level: Level, *args: Any, **kwargs: Any) -> Any:
     level.unsupported("backward(); use weft.func.grad or vjp inside, or backward() outside")
 
 
-@FACES("run_backward")
+@OVERRIDES("run_backward")
 def _run_backward(level: Level, roots: Any, gradients: Any, targets: Any, *flags: bool) -> Any:
     """autograd.grad: all samples at once where each has roots and targets of its own, for then no
     root depends on another sample's target."""
@@ -158,7 +158,7 @@ def _run(given: tuple[list[Any], list[Any], list[Any]], *flags: bool) -> Any:
     recorder: Any = _C._recorder()
     roots, gradients, targets = map(tuple, given)
     if recorder is not None:
-        return recorder.face("run_backward", (roots, gradients, targets, *flags), {})
+        return recorder.override("run_backward", (roots, gradients, targets, *flags), {})
     return _C._autograd.run_backward(roots, gradients, targets, *flags)
 
 
@@ -191,7 +191,7 @@ def _one_by_one(level: Level, given: Any, create: bool, unused: bool) -> Any:
 # Calls and data -----------------------------------------------------------------------------------
 
 
-@FACES("program", "apply")
+@OVERRIDES("program", "apply")
 def _call(level: Level, run: Any, *args: Any, **kwargs: Any) -> Any:
     """Compiled programs and custom autograd functions: sample by sample."""
     function = getattr(run, "apply", run)
@@ -202,19 +202,19 @@ def _call(level: Level, run: Any, *args: Any, **kwargs: Any) -> Any:
     return level.one_by_one(name, lambda given: function(*given[0], **given[1]), [args, kwargs])
 
 
-@FACES("custom_operator")
+@OVERRIDES("custom_operator")
 def _custom_operator(level: Level, operator: Any, given: list[Any]) -> Any:
     """An operator that a program defined: by its rule for batches, or sample by sample."""
     return operator.batch(level, given)
 
 
-@FACES("library")
+@OVERRIDES("library")
 def _library(level: Level, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A function that decides by sizes: those of all samples are the same."""
     return function._weft_unwrapped(*args, **kwargs)
 
 
-@FACES("weft.manual_seed")
+@OVERRIDES("weft.manual_seed")
 def _manual_seed(level: Level, seed: Any) -> Any:
     with level.outside():
         return _C.manual_seed(seed)
@@ -229,7 +229,7 @@ def _from_data(name: str) -> None:
         with level.outside():
             return getattr(_C, name)(data, *args, **kwargs)
 
-    FACES[f"weft.{name}"] = call
+    OVERRIDES[f"weft.{name}"] = call
 
 
 for _name in ("tensor", "as_tensor", "asarray", "from_numpy", "frombuffer", "from_dlpack"):
@@ -244,20 +244,20 @@ def _from_tensor(name: str, data: Tensor, dtype: Any = None, **options: Any) -> 
     return made.requires_grad_() if options.get("requires_grad") else made
 
 
-@FACES("subscript")
+@OVERRIDES("subscript")
 def _subscript(level: Level, self: Tensor, index: Any) -> Tensor:
     """A 0-d index of the batch selects another place for each sample."""
     if not _selects(level, index):
-        return traced.FACES["subscript"](level, self, index)
+        return traced.OVERRIDES["subscript"](level, self, index)
     if isinstance(index, Tensor):
         return _aten.index(self, [index])
     return level.one_by_one("index", lambda given: given[0][given[1]], [self, index])
 
 
-@FACES("assign_subscript")
+@OVERRIDES("assign_subscript")
 def _assign(level: Level, self: Tensor, index: Any, value: Any) -> None:
     if not _selects(level, index):
-        traced.FACES["assign_subscript"](level, self, index, value)
+        traced.OVERRIDES["assign_subscript"](level, self, index, value)
         return
     if level.samples(self) is None:
         level.unsupported("an assignment to a tensor that is the same for all samples")
@@ -275,30 +275,30 @@ def _selects(level: Level, index: Any) -> bool:
     )
 
 
-@FACES("memory")
+@OVERRIDES("memory")
 def _memory(level: Level, self: Any) -> None:
     """What is made over the memory of a tensor would be of the first sample only."""
     level.refuse_decision("an object over the memory of one", self)
 
 
-@FACES("as_subclass")
+@OVERRIDES("as_subclass")
 def _as_subclass(level: Level, self: Tensor, type: Any) -> Tensor:
     return self
 
 
-@FACES("set_data", "set_grad", "retain_grad", "weft._write_out")
+@OVERRIDES("set_data", "set_grad", "retain_grad", "weft._write_out")
 def _assignment(level: Level, *args: Any, **kwargs: Any) -> Any:
     level.unsupported("an assignment to .data or .grad, retain_grad() or out=")
 
 
-@FACES(
+@OVERRIDES(
     "weft._storage_view", "weft._from_storage", "weft._storage_resize", "weft._set", "weft._resize"
 )
 def _storage(level: Level, *args: Any, **kwargs: Any) -> Any:
     level.unsupported("the storage of a tensor, set_() or resize_()")
 
 
-@FACES("view")
+@OVERRIDES("view")
 def _view(level: Level, self: Tensor, *size: Any, **kwargs: Any) -> Tensor:
     only = [*size, *kwargs.values()]
     if len(only) == 1 and isinstance(only[0], _C.dtype):

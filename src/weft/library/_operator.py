@@ -61,9 +61,9 @@ _within = _Within()
 
 
 class Operator:
-    """One overload. `face` is the object by which programs call it (`weft.ops.mylib.f.default`)."""
+    """One overload. Programs call the object `overload` (`weft.ops.mylib.f.default`)."""
 
-    face: Any
+    overload: Any
 
     def __init__(self, qualname: str, schema: Schema) -> None:
         self.qualname = qualname
@@ -117,11 +117,11 @@ class Operator:
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call from Python."""
         if _C._has_torch_function(tuple(_flat((*args, *kwargs.values())))):
-            return torch_function.answer(self.face, args, kwargs)
+            return torch_function.answer(self.overload, args, kwargs)
         given = self.schema.bind(args, kwargs)
         recorder = _C._recorder()
         if recorder is not None:
-            return recorder.face("custom_operator", (self, given), {})
+            return recorder.override("custom_operator", (self, given), {})
         return self.run(given)
 
     def flat(self, *given: Any) -> Any:

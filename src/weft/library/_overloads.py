@@ -77,7 +77,7 @@ class CustomOverload(OpOverload):
 
         super().__init__(packet, operator.schema, call)
         self._weft_custom_operator = operator
-        operator.face = self
+        operator.overload = self
 
 
 class OpOverloadPacket:
@@ -149,7 +149,7 @@ class CustomPacket(OpOverloadPacket):
     def _weft_custom_operator(self) -> Operator:
         """The overload without a name, or the first."""
         found = self._operators.get("") or next(iter(self._operators.values()))
-        getattr(self, found.schema.overload_name or "default")  # which is its face
+        getattr(self, found.schema.overload_name or "default")  # which is its overload
         return found
 
     def _overload(self, name: str) -> OpOverload | None:

@@ -1,4 +1,4 @@
-"""The stateless functions of neural networks: thin faces of table operators.
+"""The stateless functions of neural networks: thin wrappers of table operators.
 
 Names, argument order and defaults are PyTorch's. What PyTorch exposes as a plain operator is the
 operator itself here, without a Python frame around it.

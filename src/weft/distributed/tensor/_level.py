@@ -1,7 +1,7 @@
 """Operators on tensors of several processes: on what this process has, by the rules.
 
 The extension hands every operator that Python asks for to the level (`perform`), and everything
-else that is asked of a tensor (`face`), as it does for traces and for vmap.
+else that is asked of a tensor (`override`), as it does for traces and for vmap.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from weft.distributed.tensor import (  # noqa: F401 (rules)
 )
 from weft.distributed.tensor._layout import Layout, Placements, of_gradient
 from weft.distributed.tensor._moves import move, moved
-from weft.distributed.tensor._overrides import FACES
+from weft.distributed.tensor._overrides import OVERRIDES
 from weft.distributed.tensor._plans import Plan, cheapest, shape_of, tensors_in
 from weft.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
 from weft.func._batched import recorded_by, seen_by
@@ -98,19 +98,19 @@ class Level:
             self.unsupported(f"{op.name}: expected no out= beside DTensors, got one")
         return _rules.apply(self, op, given)
 
-    def face(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def override(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Something that is no operator of the table was asked of a tensor."""
-        if name not in FACES:
+        if name not in OVERRIDES:
             self.unsupported(f"{name}: expected what works on a DTensor, got one that does not")
-        return FACES[name](self, *args, **kwargs)
+        return OVERRIDES[name](self, *args, **kwargs)
 
     def unsupported(self, what: str) -> NoReturn:
         """Raises for what there is no rule for."""
         raise NotImplementedError(what)
 
-    paused = outside  # what faces of traces ask
+    paused = outside  # what overrides of traces ask
 
-    # What faces of vmap ask: here no tensor stands for samples.
+    # What overrides of vmap ask: here no tensor stands for samples.
 
     def samples(self, tensor: Any) -> None:
         """None."""

@@ -15,7 +15,7 @@ from weft.func import _overrides as batched
 if TYPE_CHECKING:
     from weft.distributed.tensor._level import Level
 
-FACES = Rules(batched.FACES)
+OVERRIDES = Rules(batched.OVERRIDES)
 
 
 # Sizes are those of the whole tensor; a plain one beside it has its own.
@@ -33,7 +33,7 @@ def _sized(name: str, of_layout: Callable[..., Any]) -> None:
             return of_layout(level.layout(self), *args)
         return _read(level, self, name, *args)
 
-    FACES[name] = call
+    OVERRIDES[name] = call
 
 
 def _one(values: Any, dim: int | None) -> Any:
@@ -58,7 +58,7 @@ def _element(name: str) -> None:
         with level.outside():
             return getattr(Tensor, name)(whole, *args)
 
-    FACES[name] = call
+    OVERRIDES[name] = call
 
 
 for _name in ("item", "__bool__", "__int__", "__float__", "__index__", "__complex__"):
@@ -68,12 +68,12 @@ for _name in ("item", "__bool__", "__int__", "__float__", "__index__", "__comple
 def _refused(name: str) -> None:
     def call(level: Level, *args: Any, **kwargs: Any) -> Any:
         if not any(isinstance(each, level.kind) for each in args):
-            return batched.FACES[name](level, *args, **kwargs)
+            return batched.OVERRIDES[name](level, *args, **kwargs)
         raise RuntimeError(
             f"{name}: expected a plain tensor, got a DTensor; full_tensor() and to_local() give one"
         )
 
-    FACES[name] = call
+    OVERRIDES[name] = call
 
 
 for _name in ("tolist", "numpy", "__array__", "__dlpack__", "contains", "assign_subscript"):
@@ -85,7 +85,7 @@ for _name in ("apply", "program", "custom_operator", "memory"):
 # Gradients ----------------------------------------------------------------------------------------
 
 
-@FACES("grad")
+@OVERRIDES("grad")
 def _grad(level: Level, self: Tensor) -> Any:
     found = _read(level, self, "grad")
     if found is None or isinstance(found, level.kind) or not isinstance(self, level.kind):
@@ -97,7 +97,7 @@ def _grad(level: Level, self: Tensor) -> Any:
         return made
 
 
-@FACES("set_grad")
+@OVERRIDES("set_grad")
 def _set_grad(level: Level, self: Tensor, value: Any) -> None:
     if isinstance(value, level.kind) and isinstance(self, level.kind):
         value = level.redistributed(value, of_gradient(level.layout(self).placements))
@@ -105,7 +105,7 @@ def _set_grad(level: Level, self: Tensor, value: Any) -> None:
         self.grad = value
 
 
-@FACES("set_data")
+@OVERRIDES("set_data")
 def _set_data(level: Level, self: Any, value: Any) -> None:
     if isinstance(value, level.kind) is not isinstance(self, level.kind):
         raise TypeError(f"data: expected another {type(self).__name__}, got {type(value).__name__}")
@@ -115,12 +115,12 @@ def _set_data(level: Level, self: Any, value: Any) -> None:
         self.__dict__["_layout"] = level.layout(value)
 
 
-@FACES("retain_grad")
+@OVERRIDES("retain_grad")
 def _retain_grad(level: Level, self: Tensor) -> None:
     _read(level, self, "retain_grad")
 
 
-@FACES("run_backward")
+@OVERRIDES("run_backward")
 def _run_backward(level: Level, roots: Any, gradients: Any, targets: Any, *flags: bool) -> Any:
     """autograd.grad and autograd.backward. What is left to reduce is reduced first."""
     settled = [level.settled(each) if isinstance(each, level.kind) else each for each in roots]

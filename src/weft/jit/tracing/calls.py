@@ -18,7 +18,7 @@ from weft.jit.ir.graph import Node, Value
 from weft.jit.tracing import structures
 from weft.jit.tracing.arguments import argument, convert
 from weft.jit.tracing.numbers import TracedFloat, TracedInt, plain
-from weft.jit.tracing.overrides import FACES
+from weft.jit.tracing.overrides import OVERRIDES
 
 if TYPE_CHECKING:
     from weft.jit.tracing.recorder import Recorder
@@ -27,7 +27,7 @@ Tensor = Tensor
 _INPUTS = (Tensor, TracedInt, TracedFloat)
 
 
-@FACES("program")
+@OVERRIDES("program")
 def _program(rec: Recorder, run: Any, *args: Any, **kwargs: Any) -> Any:
     """A compiled function or method stays a call: what it decides, it decides in every call."""
     if run._source is None:
@@ -46,7 +46,7 @@ def _program(rec: Recorder, run: Any, *args: Any, **kwargs: Any) -> Any:
     return structures.bind(rec, node.output, result)
 
 
-@FACES("run_backward")
+@OVERRIDES("run_backward")
 def _run_backward(
     rec: Recorder, roots: Any, gradients: Any, targets: Any, retain: bool, create: bool,
     accumulate: bool, unused: bool,
@@ -68,7 +68,7 @@ def _run_backward(
     return rec.builtin("autograd::backward" if accumulate else "aten::grad", values, result)
 
 
-@FACES("apply")
+@OVERRIDES("apply")
 def _apply(rec: Recorder, function: Any, *args: Any) -> Any:
     """A weft.autograd.Function: the program calls Python for it, with the tensors and numbers of
     the trace."""
@@ -93,7 +93,7 @@ def _apply(rec: Recorder, function: Any, *args: Any) -> Any:
     return structures.bind(rec, node.output, result)
 
 
-@FACES("custom_operator")
+@OVERRIDES("custom_operator")
 def _custom_operator(rec: Recorder, operator: Any, given: list[Any]) -> Any:
     """An operator that a program defined stays a call of it."""
     schema = operator.program_schema
@@ -110,7 +110,7 @@ def _value(rec: Recorder, item: Any) -> Any:
     return rec.tensor(item) if isinstance(item, Tensor) else rec.number(item)
 
 
-@FACES("weft.manual_seed")
+@OVERRIDES("weft.manual_seed")
 def _manual_seed(rec: Recorder, seed: Any) -> None:
     value = convert(rec, ty.INT, seed)
     with rec.paused():
@@ -128,7 +128,7 @@ def _type_of_result(function: Any, result: Any) -> ty.Type:
     )
 
 
-@FACES("library")
+@OVERRIDES("library")
 def _library(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What the language cannot say is traced as it runs; decisions are checked, and warned of."""
     rec.follow_modes()

@@ -9,7 +9,7 @@ from weft.jit.ir import types as ty
 from weft.jit.tracing import structures
 from weft.jit.tracing.arguments import convert
 from weft.jit.tracing.numbers import TracedFloat, TracedInt, plain
-from weft.jit.tracing.overrides import FACES, unsupported
+from weft.jit.tracing.overrides import OVERRIDES, unsupported
 
 if TYPE_CHECKING:
     from weft.jit.tracing.recorder import Recorder
@@ -37,7 +37,7 @@ def _from_data(name: str) -> None:
             return _of_numbers(rec, data, made)
         return _fresh(rec, made)
 
-    FACES[f"weft.{name}"] = lambda rec, module, data=None, dtype=None, device=None, **kw: call(
+    OVERRIDES[f"weft.{name}"] = lambda rec, module, data=None, dtype=None, device=None, **kw: call(
         rec, module, kw.pop("obj", data), dtype=dtype, device=device, **kw
     )
 
@@ -106,14 +106,14 @@ def _outside(name: str) -> None:
             unsupported(f"{name}() of a tensor")
         return from_outside(rec, name, data, *args, **kwargs)
 
-    FACES[f"weft.{name}"] = call
+    OVERRIDES[f"weft.{name}"] = call
 
 
 for _name in ("from_numpy", "frombuffer", "from_dlpack"):
     _outside(_name)
 
 
-@FACES("weft._write_out")
+@OVERRIDES("weft._write_out")
 def write_out(
     rec: Recorder, module: Any, function: str, result: Tensor, out: Tensor, casts: bool
 ) -> Tensor:
@@ -127,7 +127,7 @@ def _storage(name: str, public: str) -> None:
     def call(rec: Recorder, *args: Any, **kwargs: Any) -> NoReturn:
         unsupported(f"{public}, which works on the storage of a tensor")
 
-    FACES[f"weft.{name}"] = call
+    OVERRIDES[f"weft.{name}"] = call
 
 
 for _name, _public in (

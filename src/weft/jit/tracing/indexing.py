@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from weft import _C
 from weft.jit.tracing.data import from_outside
 from weft.jit.tracing.numbers import plain
-from weft.jit.tracing.overrides import FACES
+from weft.jit.tracing.overrides import OVERRIDES
 
 if TYPE_CHECKING:
     from weft.jit.tracing.recorder import Recorder
@@ -129,7 +129,7 @@ def _clip(bound: Any) -> Any:
     return bound if abs(number) < 2**63 else max(min(number, 2**63 - 1), -(2**63))
 
 
-@FACES("subscript")
+@OVERRIDES("subscript")
 def _subscript(rec: Recorder, self: Tensor, index: Any) -> Tensor:
     walk = _Walk(rec, self, index)
     if walk.indices:
@@ -137,7 +137,7 @@ def _subscript(rec: Recorder, self: Tensor, index: Any) -> Tensor:
     return _aten.alias(self) if walk.view is self else walk.view
 
 
-@FACES("assign_subscript")
+@OVERRIDES("assign_subscript")
 def _assign(rec: Recorder, self: Tensor, index: Any, value: Any) -> None:
     walk = _Walk(rec, self, index)
     target = walk.view

@@ -1,8 +1,8 @@
 """What is asked of tensors beside the operators of the table: arithmetic of the language,
 attributes, methods written by hand.
 
-Each face does what the extension does when nothing is recorded, by operators of the table, which
-record themselves; or it asks the extension while the recorder is paused, and writes the node.
+Each override does what the extension does when nothing is recorded, by operators of the table,
+which record themselves; or it asks the extension while the recorder is paused, and writes the node.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from weft.jit.tracing.recorder import Recorder
 
 Tensor = _C.Tensor
-FACES = Rules()
+OVERRIDES = Rules()
 """By the names that the extension uses."""
 _aten = _C._aten
 
@@ -49,7 +49,7 @@ def _operand(rec: Recorder, given: Any) -> Any:
     module = type(given).__module__
     if module == "numpy" and hasattr(given, "item"):
         is_array = hasattr(given, "__len__")
-        return FACES["weft.from_numpy"](rec, _C, given) if is_array else given.item()
+        return OVERRIDES["weft.from_numpy"](rec, _C, given) if is_array else given.item()
     return NotImplemented
 
 
@@ -76,7 +76,7 @@ def _binary(
             return reflected(left, right)
         return forward(_number_tensor(rec, left), right)
 
-    FACES[name] = call
+    OVERRIDES[name] = call
 
 
 def _floor_divide(a: Any, b: Any) -> Any:
@@ -99,7 +99,7 @@ for _name in ("lt", "le", "eq", "ne", "gt", "ge"):
     _binary(_name, getattr(_aten, _name))
 
 
-@FACES("matrix_multiply")
+@OVERRIDES("matrix_multiply")
 def _matrix_multiply(rec: Recorder, a: Any, b: Any) -> Any:
     if not isinstance(a, Tensor) or not isinstance(b, Tensor):
         return NotImplemented
@@ -114,7 +114,7 @@ def _in_place(name: str, function: Callable[[Any, Any], Any]) -> None:
         function(a, right)
         return a
 
-    FACES[f"inplace_{name}"] = call
+    OVERRIDES[f"inplace_{name}"] = call
 
 
 _in_place("add", _aten.add_)
@@ -131,10 +131,10 @@ _in_place("xor", _aten.bitwise_xor_)
 _in_place("lshift", _aten.bitwise_left_shift_)
 _in_place("rshift", _aten.bitwise_right_shift_)
 
-FACES["positive"] = lambda rec, x: x
-FACES["negative"] = lambda rec, x: _aten.neg(x)
-FACES["absolute"] = lambda rec, x: _aten.abs(x)
-FACES["invert"] = lambda rec, x: _aten.bitwise_not(x)
+OVERRIDES["positive"] = lambda rec, x: x
+OVERRIDES["negative"] = lambda rec, x: _aten.neg(x)
+OVERRIDES["absolute"] = lambda rec, x: _aten.abs(x)
+OVERRIDES["invert"] = lambda rec, x: _aten.bitwise_not(x)
 
 
 # What Python learns -----------------------------------------------------------------------------
@@ -146,10 +146,10 @@ def _leak(name: str, method: str, what: str) -> None:
             rec.leak(what)
         return original(rec, method, self, *args, **kwargs)
 
-    FACES[name] = call
+    OVERRIDES[name] = call
 
 
-@FACES("__bool__")
+@OVERRIDES("__bool__")
 def _bool(rec: Recorder, self: Tensor) -> bool:
     """A line of the user's is warned of; where weft decides, the program checks that it still
     would."""
@@ -175,7 +175,7 @@ _leak("length", "__len__", "len")
 _leak("contains", "__contains__", "bool")
 
 
-@FACES("iter")
+@OVERRIDES("iter")
 def _iterate(rec: Recorder, self: Tensor) -> Any:
     if self.dim() == 0:
         return original(rec, "__iter__", self)
@@ -187,7 +187,7 @@ def _iterate(rec: Recorder, self: Tensor) -> Any:
 # Sizes and the like -----------------------------------------------------------------------------
 
 
-@FACES("shape", "size")
+@OVERRIDES("shape", "size")
 def _shape(rec: Recorder, self: Tensor, dim: Any = None) -> Any:
     if dim is not None:
         dim = int(dim)
@@ -196,7 +196,7 @@ def _shape(rec: Recorder, self: Tensor, dim: Any = None) -> Any:
     return Size([rec.size("aten::size.int", self, n, i) for i, n in enumerate(sizes)])
 
 
-@FACES("stride")
+@OVERRIDES("stride")
 def _stride(rec: Recorder, self: Tensor, dim: Any = None) -> Any:
     found = original(rec, "stride", self, dim)
     if dim is not None:
@@ -208,7 +208,7 @@ def _count(name: str, kind: str, read: Callable[..., Any]) -> None:
     def call(rec: Recorder, self: Tensor) -> Any:
         return rec.size(kind, self, read(rec, name, self))
 
-    FACES[name] = call
+    OVERRIDES[name] = call
 
 
 _count("numel", "aten::numel", original)
@@ -216,17 +216,17 @@ _count("storage_offset", "aten::storage_offset", original)
 _count("nbytes", "prim::nbytes", attribute)
 
 
-@FACES("dtype")
+@OVERRIDES("dtype")
 def _dtype(rec: Recorder, self: Tensor) -> Any:
     return attribute(rec, "dtype", self)
 
 
-@FACES("requires_grad")
+@OVERRIDES("requires_grad")
 def _takes_part(rec: Recorder, self: Tensor) -> bool:
     return attribute(rec, "requires_grad", self)
 
 
-@FACES("device")
+@OVERRIDES("device")
 def _device(rec: Recorder, self: Tensor) -> Any:
     found = attribute(rec, "device", self)
     if rec.follows(self):
@@ -242,42 +242,42 @@ def _builtin_attribute(name: str, kind: str) -> None:
         result = attribute(rec, name, self)
         return rec.builtin(kind, [rec.tensor(self)], result)
 
-    FACES[name] = call
+    OVERRIDES[name] = call
 
 
 for _name in ("mT", "mH", "H"):
     _builtin_attribute(_name, f"aten::{_name}")
 _builtin_attribute("T", "aten::numpy_T")
 _builtin_attribute("grad", "prim::grad")
-FACES["data"] = FACES["detach"] = lambda rec, self: _aten.detach(self)
+OVERRIDES["data"] = OVERRIDES["detach"] = lambda rec, self: _aten.detach(self)
 
 
-FACES["real"] = lambda rec, self: _aten.real(self) if self.is_complex() else self
-FACES["imag"] = lambda rec, self: _aten.imag(self)
+OVERRIDES["real"] = lambda rec, self: _aten.real(self) if self.is_complex() else self
+OVERRIDES["imag"] = lambda rec, self: _aten.imag(self)
 
 
-@FACES("requires_grad_")
+@OVERRIDES("requires_grad_")
 def _requires_grad_(rec: Recorder, self: Tensor, requires_grad: bool = True) -> Tensor:
     original(rec, "requires_grad_", self, requires_grad)
     rec.requires_grad(self, requires_grad)
     return self
 
 
-@FACES("set_requires_grad")
+@OVERRIDES("set_requires_grad")
 def _set_requires_grad(rec: Recorder, self: Tensor, flag: bool) -> None:
     with rec.paused():
         self.requires_grad = flag
     rec.requires_grad(self, flag)
 
 
-@FACES("set_data")
+@OVERRIDES("set_data")
 def _set_data(rec: Recorder, self: Tensor, value: Tensor) -> None:
     with rec.paused():
         self.data = value
     rec.emit("aten::set_data", [rec.tensor(self), rec.tensor(value)], [])
 
 
-@FACES("set_grad")
+@OVERRIDES("set_grad")
 def _set_grad(rec: Recorder, self: Tensor, value: Tensor | None) -> None:
     if value is not None or rec.follows(self):
         unsupported("an assignment to .grad")
@@ -285,7 +285,7 @@ def _set_grad(rec: Recorder, self: Tensor, value: Tensor | None) -> None:
         self.grad = value
 
 
-@FACES("backward")
+@OVERRIDES("backward")
 def _backward(
     rec: Recorder, self: Tensor, gradient: Any = None, retain_graph: Any = None,
     create_graph: bool = False, inputs: Any = None,
@@ -298,8 +298,8 @@ def _backward(
     rec.builtin("aten::backward", values, None)
 
 
-FACES["retain_grad"] = lambda rec, self: original(rec, "retain_grad", self)
-FACES["as_subclass"] = lambda rec, self, type: _subclass(rec, self, type)
+OVERRIDES["retain_grad"] = lambda rec, self: original(rec, "retain_grad", self)
+OVERRIDES["as_subclass"] = lambda rec, self, type: _subclass(rec, self, type)
 
 
 def _subclass(rec: Recorder, self: Tensor, type: Any) -> Tensor:
@@ -314,7 +314,7 @@ def unsupported(what: str) -> NoReturn:
 # Other dtypes and shapes ------------------------------------------------------------------------
 
 
-@FACES("to")
+@OVERRIDES("to")
 def _to(rec: Recorder, self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     names = ["dtype", "non_blocking", "copy"]
     if args and isinstance(args[0], Tensor):
@@ -335,7 +335,7 @@ def _conversion(name: str, dtype: _C.dtype) -> None:
     def call(rec: Recorder, self: Tensor, memory_format: Any = None) -> Tensor:
         return _aten.to(self, dtype, memory_format=memory_format)
 
-    FACES[name] = call
+    OVERRIDES[name] = call
 
 
 for _name, _to_dtype in (
@@ -347,7 +347,7 @@ for _name, _to_dtype in (
     _conversion(_name, _to_dtype)
 
 
-@FACES("type")
+@OVERRIDES("type")
 def _type(rec: Recorder, self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     if dtype is None:
         return original(rec, "type", self)
@@ -357,13 +357,13 @@ def _type(rec: Recorder, self: Tensor, dtype: Any = None, non_blocking: bool = F
     return _aten.to(self, dtype)
 
 
-FACES["type_as"] = lambda rec, self, other: _aten.type_as(self, other)
-FACES["cpu"] = lambda rec, self, memory_format=None: self
-FACES["view_as"] = lambda rec, self, other: _aten.view(self, other.shape)
-FACES["reshape_as"] = lambda rec, self, other: _aten.reshape(self, other.shape)
+OVERRIDES["type_as"] = lambda rec, self, other: _aten.type_as(self, other)
+OVERRIDES["cpu"] = lambda rec, self, memory_format=None: self
+OVERRIDES["view_as"] = lambda rec, self, other: _aten.view(self, other.shape)
+OVERRIDES["reshape_as"] = lambda rec, self, other: _aten.reshape(self, other.shape)
 
 
-@FACES("view")
+@OVERRIDES("view")
 def _view(rec: Recorder, self: Tensor, *size: Any, **kwargs: Any) -> Tensor:
     only = [*size, *kwargs.values()]
     if len(only) == 1 and isinstance(only[0], _C.dtype):
@@ -371,7 +371,7 @@ def _view(rec: Recorder, self: Tensor, *size: Any, **kwargs: Any) -> Tensor:
     return _aten.view(self, *size, **kwargs)
 
 
-@FACES("detach_")
+@OVERRIDES("detach_")
 def _detach_(rec: Recorder, self: Tensor) -> Tensor:
     original(rec, "detach_", self)
     if rec.follows(self):

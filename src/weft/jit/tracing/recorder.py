@@ -17,7 +17,7 @@ from weft.jit.ir.graph import Graph, Node, Value
 from weft.jit.tracing import structures
 from weft.jit.tracing.arguments import argument
 from weft.jit.tracing.numbers import TracedFloat, TracedInt, plain
-from weft.jit.tracing.overrides import FACES
+from weft.jit.tracing.overrides import OVERRIDES
 from weft.jit.tracing.source_locations import Places
 
 _LEAKS = {
@@ -112,9 +112,9 @@ class Recorder:
         node = self.emit(op.kind, inputs, [each.type for each in op.returns])
         return self._results(op, node, given, result)
 
-    def face(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def override(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Something that is no operator of the table was asked of a tensor."""
-        return FACES[name](self, *args, **kwargs)
+        return OVERRIDES[name](self, *args, **kwargs)
 
     def builtin(self, kind: str, inputs: Iterable[Value], result: Any) -> Any:
         """A builtin operator ran: records it and gives the result a value."""

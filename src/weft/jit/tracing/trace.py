@@ -20,9 +20,9 @@ from weft.jit.ir.verify import verify
 from weft.jit.module_methods import add_method
 from weft.jit.script_function import ScriptFunction
 from weft.jit.script_module import RecursiveScriptModule
-from weft.jit.tracing import calls as _calls  # noqa: F401  (registers its faces)
+from weft.jit.tracing import calls as _calls  # noqa: F401  (registers its overrides)
 from weft.jit.tracing import checks, structures
-from weft.jit.tracing import indexing as _indexing  # noqa: F401  (registers its faces)
+from weft.jit.tracing import indexing as _indexing  # noqa: F401  (registers its overrides)
 from weft.jit.tracing.modules import Attributes, TopLevelTracedModule, traced_info, wrap
 from weft.jit.tracing.recorder import Recorder
 from weft.jit.tracing.source_locations import TracerWarning
