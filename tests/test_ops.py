@@ -99,7 +99,7 @@ def test_every_helper_row_is_reached_by_a_formula_or_a_body() -> None:
 #: helpers that only C++ calls, and what Python sees of them: the node of a result
 CALLED_FROM_CPP = {
     "_batch_norm_train": lambda x: weft.nn.functional.batch_norm(x, None, None, training=True),
-    "_retype": lambda x: x.view(weft.float32 if x.dtype == weft.int32 else weft.int32),
+    "_view_dtype": lambda x: x.view(weft.float32 if x.dtype == weft.int32 else weft.int32),
 }
 
 
@@ -107,9 +107,9 @@ def test_helpers_of_cpp_are_reached() -> None:
     x = weft.randn(4, 3, requires_grad=True)
     node = CALLED_FROM_CPP["_batch_norm_train"](x).grad_fn
     assert node is not None and node.name() == "BatchNormTrainBackward0"
-    bits = CALLED_FROM_CPP["_retype"](x.detach())
+    bits = CALLED_FROM_CPP["_view_dtype"](x.detach())
     assert bits.dtype == weft.int32 and bits.data_ptr() == x.data_ptr()
-    assert weft.equal(CALLED_FROM_CPP["_retype"](bits), x.detach())
+    assert weft.equal(CALLED_FROM_CPP["_view_dtype"](bits), x.detach())
 
 
 @pytest.mark.parametrize(("case", "dtype"), with_reference())

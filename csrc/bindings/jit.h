@@ -63,8 +63,8 @@ void bind_jit_objects(nanobind::module_& module);
 // ---- programs (jit_program.cpp) and their functions (jit_function.cpp) ----
 PyObject* make_function(Ref<const Program> program, const Function& function);
 void init_jit_function(PyObject* module);
-// JitChoice (jit_dispatcher.cpp)
-void init_jit_choice(PyObject* module);
+// JitDispatcher (jit_dispatcher.cpp)
+void init_jit_dispatcher(PyObject* module);
 void bind_jit_program(nanobind::module_& module);
 // CompiledModule (jit_compiled.cpp)
 void bind_compiled_module(nanobind::module_& module);

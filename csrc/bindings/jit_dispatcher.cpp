@@ -11,14 +11,14 @@
 namespace weft::py {
 namespace {
 
-struct ChoiceObject {
+struct Dispatcher {
   PyObject_HEAD vectorcallfunc vectorcall;
   PyObject* choose;       // choose(records, is_large) -> (program's function, whether it stays)
   PyObject* programs[2];  // [0] without gradients, [1] with; null until one stays
 };
-ChoiceObject& as_choice(PyObject* object) { return *reinterpret_cast<ChoiceObject*>(object); }
+Dispatcher& as_dispatcher(PyObject* object) { return *reinterpret_cast<Dispatcher*>(object); }
 
-PyTypeObject* choice_type = nullptr;
+PyTypeObject* dispatcher_type = nullptr;
 
 // The same in Python objects.
 class Search : public GradientSearch {
@@ -83,7 +83,7 @@ bool has_large(PyObject* const* args, Py_ssize_t count) {
 }
 
 // The program of this call: a new reference, or null with an error.
-Object program_for(ChoiceObject& self, PyObject* const* args, Py_ssize_t count) {
+Object program_for(Dispatcher& self, PyObject* const* args, Py_ssize_t count) {
   const bool records = may_record(args, count);
   PyObject*& program = self.programs[records];
   if (program) return Object::borrow(program);
@@ -97,82 +97,83 @@ Object program_for(ChoiceObject& self, PyObject* const* args, Py_ssize_t count) 
   return Object::borrow(function);
 }
 
-PyObject* choice_vectorcall(PyObject* object, PyObject* const* args, size_t flags,
-                            PyObject* names) {
+PyObject* dispatcher_vectorcall(PyObject* object, PyObject* const* args, size_t flags,
+                                PyObject* names) {
   const Py_ssize_t named = names ? PyTuple_GET_SIZE(names) : 0;
   const Py_ssize_t count = PyVectorcall_NARGS(flags) + named;
-  const Object program = program_for(as_choice(object), args, count);
+  const Object program = program_for(as_dispatcher(object), args, count);
   return program ? PyObject_Vectorcall(program.get(), args, flags, names) : nullptr;
 }
 
-PyObject* choice_new(PyTypeObject* type, PyObject* args, PyObject*) {
+PyObject* dispatcher_new(PyTypeObject* type, PyObject* args, PyObject*) {
   PyObject* choose = nullptr;
   if (!PyArg_ParseTuple(args, "O", &choose)) return nullptr;
   PyObject* made = type->tp_alloc(type, 0);
   if (!made) return nullptr;
-  ChoiceObject& self = as_choice(made);
-  self.vectorcall = choice_vectorcall;
+  Dispatcher& self = as_dispatcher(made);
+  self.vectorcall = dispatcher_vectorcall;
   self.choose = Py_NewRef(choose);
   return made;
 }
 
-int choice_traverse(PyObject* object, visitproc visit, void* arg) {
+int dispatcher_traverse(PyObject* object, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(object));
-  ChoiceObject& self = as_choice(object);
+  Dispatcher& self = as_dispatcher(object);
   Py_VISIT(self.choose);
   for (PyObject* program : self.programs) Py_VISIT(program);
   return 0;
 }
 
-int choice_clear(PyObject* object) {
-  ChoiceObject& self = as_choice(object);
+int dispatcher_clear(PyObject* object) {
+  Dispatcher& self = as_dispatcher(object);
   Py_CLEAR(self.choose);
   for (PyObject*& program : self.programs) Py_CLEAR(program);
   return 0;
 }
 
-void choice_dealloc(PyObject* object) {
+void dispatcher_dealloc(PyObject* object) {
   PyObject_GC_UnTrack(object);
-  choice_clear(object);
+  dispatcher_clear(object);
   PyTypeObject* type = Py_TYPE(object);
   type->tp_free(object);
   Py_DECREF(type);
 }
 
 // (without gradients, with gradients): the programs made so far, None for those that are not.
-PyObject* choice_programs(PyObject* object, void*) {
-  const ChoiceObject& self = as_choice(object);
+PyObject* dispatcher_programs(PyObject* object, void*) {
+  const Dispatcher& self = as_dispatcher(object);
   return PyTuple_Pack(2, self.programs[0] ? self.programs[0] : Py_None,
                       self.programs[1] ? self.programs[1] : Py_None);
 }
 
-PyGetSetDef choice_getset[] = {
-    {"programs", choice_programs, nullptr, "(without gradients, with gradients); None: not made.",
-     nullptr},
+PyGetSetDef dispatcher_getset[] = {
+    {"programs", dispatcher_programs, nullptr,
+     "(without gradients, with gradients); None: not made.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
-PyMemberDef choice_members[] = {
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(ChoiceObject, vectorcall), READONLY, nullptr},
+PyMemberDef dispatcher_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Dispatcher, vectorcall), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr},
 };
 
 }  // namespace
 
-void init_jit_choice(PyObject* module) {
+void init_jit_dispatcher(PyObject* module) {
   PyType_Slot slots[] = {
-      {Py_tp_new, reinterpret_cast<void*>(choice_new)},
-      {Py_tp_dealloc, reinterpret_cast<void*>(choice_dealloc)},
-      {Py_tp_traverse, reinterpret_cast<void*>(choice_traverse)},
-      {Py_tp_clear, reinterpret_cast<void*>(choice_clear)},
+      {Py_tp_new, reinterpret_cast<void*>(dispatcher_new)},
+      {Py_tp_dealloc, reinterpret_cast<void*>(dispatcher_dealloc)},
+      {Py_tp_traverse, reinterpret_cast<void*>(dispatcher_traverse)},
+      {Py_tp_clear, reinterpret_cast<void*>(dispatcher_clear)},
       {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
-      {Py_tp_getset, choice_getset},
-      {Py_tp_members, choice_members},
+      {Py_tp_getset, dispatcher_getset},
+      {Py_tp_members, dispatcher_members},
       {0, nullptr},
   };
   constexpr unsigned flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_HAVE_GC;
-  PyType_Spec spec = {"weft._C.JitChoice", sizeof(ChoiceObject), 0, flags, slots};
-  choice_type = reinterpret_cast<PyTypeObject*>(Object::checked(PyType_FromSpec(&spec)).release());
-  add_object(module, "JitChoice", reinterpret_cast<PyObject*>(choice_type));
+  PyType_Spec spec = {"weft._C.JitDispatcher", sizeof(Dispatcher), 0, flags, slots};
+  dispatcher_type =
+      reinterpret_cast<PyTypeObject*>(Object::checked(PyType_FromSpec(&spec)).release());
+  add_object(module, "JitDispatcher", reinterpret_cast<PyObject*>(dispatcher_type));
 }
 
 }  // namespace weft::py

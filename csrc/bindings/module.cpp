@@ -41,7 +41,7 @@ NB_MODULE(_C, module) {
     bind_fused(module);
     bind_jit_objects(module);
     init_jit_function(module.ptr());
-    init_jit_choice(module.ptr());
+    init_jit_dispatcher(module.ptr());
     bind_jit_program(module);
     bind_compiled_module(module);
     bind_llvm(module);

@@ -3,7 +3,7 @@
 #include "ops/copy.h"
 #include "ops/support.h"
 
-namespace weft::precheck {
+namespace weft::validation {
 
 namespace {
 
@@ -41,7 +41,7 @@ void number_fits(const char* op, const Tensor& self, const Scalar& number) {
   check_number(number, dtype_beside(number, self), op);
 }
 
-void choice_fits(const char* op, const Tensor&, const Tensor& self, const Scalar& other) {
+void where_fits(const char* op, const Tensor&, const Tensor& self, const Scalar& other) {
   if (other.category() == DTypeCategory::Bool || other.is_complex()) return;
   check_range(other, dtype_beside(other, self), op);
 }
@@ -56,4 +56,4 @@ void limits(const char* op, const Tensor& self, const Scalar& low, const Scalar&
   }
 }
 
-}  // namespace weft::precheck
+}  // namespace weft::validation

@@ -1,11 +1,11 @@
 // Looks at the arguments of pointwise operators before their kernels run: what PyTorch refuses for
-// integers, kernels cannot raise. Rows name these functions in `precheck=`.
+// integers, kernels cannot raise. Rows name these functions in `validate=`.
 #pragma once
 
 #include "core/error.h"
 #include "core/tensor.h"
 
-namespace weft::precheck {
+namespace weft::validation {
 
 inline bool is_whole(DType dtype) { return !is_floating(dtype) && !is_complex(dtype); }
 
@@ -32,11 +32,11 @@ inline void number_fits(const char* op, const Tensor& self, const Scalar& low, c
   number_fits(op, self, high);
 }
 
-// The number of a choice by a condition, which may come first; it may become infinite in 16 bits.
-void choice_fits(const char* op, const Tensor& condition, const Tensor& self, const Scalar& other);
-inline void choice_fits(const char* op, const Tensor& condition, const Scalar& self,
-                        const Tensor& other) {
-  choice_fits(op, condition, other, self);
+// The number of a `where`, which may come first; it may become infinite in 16 bits.
+void where_fits(const char* op, const Tensor& condition, const Tensor& self, const Scalar& other);
+inline void where_fits(const char* op, const Tensor& condition, const Scalar& self,
+                       const Tensor& other) {
+  where_fits(op, condition, other, self);
 }
 
 // Limits of integers are integers of the dtype, and none is negative where it has no sign.
@@ -49,4 +49,4 @@ inline void exponent(const char* op, const Tensor& self, const Scalar& exponent)
              exponent.to_int());
 }
 
-}  // namespace weft::precheck
+}  // namespace weft::validation

@@ -14,7 +14,7 @@ namespace weft::views {
 namespace {
 
 // The layout in elements of `to` bytes of what a layout in elements of `from` bytes shows.
-Layout retyped(const char* op, Layout layout, int64_t from, int64_t to) {
+Layout layout_as(const char* op, Layout layout, int64_t from, int64_t to) {
   if (from == to) return layout;
   const size_t rank = layout.sizes.size();
   WEFT_CHECK(rank > 0, op, ": expected dims or a dtype of the same size, got a 0-d tensor");
@@ -91,11 +91,11 @@ Tensor view_as_complex(const Tensor& self) {
   return over(op, self, self.dtype() == DType::F32 ? DType::C64 : DType::C128, std::move(layout));
 }
 
-Tensor retype(const Tensor& self, DType dtype) {
+Tensor view_dtype(const Tensor& self, DType dtype) {
   constexpr const char* op = "view";
   return over(op, self, dtype,
-              retyped(op, self.layout(), static_cast<int64_t>(self.item_size()),
-                      static_cast<int64_t>(item_size(dtype))));
+              layout_as(op, self.layout(), static_cast<int64_t>(self.item_size()),
+                        static_cast<int64_t>(item_size(dtype))));
 }
 
 }  // namespace weft::views
@@ -109,18 +109,18 @@ Tensor imag(const Tensor& self) {
 
 Tensor value_as(const Tensor& value, DType dtype) {
   if (value.device().type != DeviceType::Meta) {
-    precheck::value_fits("masked_fill", Tensor::scalar(0, dtype), {}, value.item());
+    validation::value_fits("masked_fill", Tensor::scalar(0, dtype), {}, value.item());
   }
   return ops::_to_copy(value, dtype);
 }
 
 Tensor view_dtype(const Tensor& self, DType dtype) {
   if (dtype == self.dtype()) return ops::alias(self);
-  const Tensor checked = views::retype(self, dtype);  // its errors come first
+  const Tensor checked = views::view_dtype(self, dtype);  // its errors come first
   const bool to_parts = is_complex(self.dtype()) && dtype == real_of(self.dtype());
   const bool from_parts = is_complex(dtype) && self.dtype() == real_of(dtype);
   if (to_parts) return ops::view(ops::view_as_real(self), checked.sizes());
-  if (!from_parts) return ops::_retype(self, dtype);
+  if (!from_parts) return ops::_view_dtype(self, dtype);
   Dims sizes = checked.sizes();
   sizes.push_back(2);
   return ops::view_as_complex(ops::view(self, sizes));

@@ -13,6 +13,6 @@ Tensor view_as_real(const Tensor& self);
 // RuntimeError unless `self` is float32 or float64 and its last dimension holds pairs.
 Tensor view_as_complex(const Tensor& self);
 // RuntimeError unless the last dimension is contiguous and whole elements come out.
-Tensor retype(const Tensor& self, DType dtype);
+Tensor view_dtype(const Tensor& self, DType dtype);
 
 }  // namespace weft::views

@@ -56,7 +56,7 @@ def test_row(row):
     assert found.gives_mask == (row.result[0] in ("bool", "truth") if row.result else False)
     if row.kind == "rowwise":
         assert (found.per_row, found.results) == (row.per_row, len(row.schema.returns))
-    assert found.has_precheck == (row.precheck is not None)
+    assert found.has_validation == (row.validate is not None)
     assert found.has_masks == bool(row.int_inputs or row.bool_inputs)
     assert found.differentiable == row.differentiable
     assert found.has_gradient == bool(row.grad) and found.no_gradient == bool(row.no_gradient)

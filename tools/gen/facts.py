@@ -98,7 +98,7 @@ def row_facts(row: Row, schemas: Schemas) -> dict[str, Any]:
         "kind": row.kind,
         "family": row.family,
         "tags": sorted(row.tags),
-        "precheck": row.precheck is not None,
+        "validate": row.validate is not None,
         "masks": bool(row.int_inputs or row.bool_inputs),
         "differentiable": row.differentiable,
         "no_gradient": bool(row.no_gradient),
@@ -125,7 +125,7 @@ def row_facts(row: Row, schemas: Schemas) -> dict[str, Any]:
 
 def _told_dtypes(row: Row) -> Sequence[str]:
     """The dtypes of the results as words, where no kernel decides them."""
-    if row.kind == "view" and "retypes" not in row.tags:
+    if row.kind == "view" and "view_dtype" not in row.tags:
         return [row.operands[0]]
     return () if row.is_program or set(row.result) <= {"compute"} else row.result
 
@@ -133,7 +133,7 @@ def _told_dtypes(row: Row) -> Sequence[str]:
 def is_elementwise(row: Row) -> bool:
     """Whether a row is one kernel over elements, with tensors and numbers as arguments.
 
-    Rows that check integers first (`precheck`) are: a group computes in floats.
+    Rows that check integers first (`validate`) are: a group computes in floats.
     """
     fit = all(arg.type == "Tensor" or arg.type in NUMBERS for arg in row.schema.args)
     plain = row.kind == "pointwise" and not row.writes

@@ -231,9 +231,9 @@ class FunctionEmitter:
         row = form.row
         count = len(row.schema.returns)
         lines = []
-        if row.precheck is not None:
+        if row.validate is not None:
             names = ", ".join(arg.name for arg in row.schema.args)
-            lines.append(f'  precheck::{row.precheck}("{row.name.lstrip("_")}", {names});')
+            lines.append(f'  validation::{row.validate}("{row.name.lstrip("_")}", {names});')
         lines += [
             f"  const Tensor* const inputs[] = {{{', '.join('&' + n for n in row.operands)}}};"
         ]
@@ -372,7 +372,7 @@ class FunctionEmitter:
     def view_body(self, form: Form) -> list[str]:
         row = form.row
         rest = "".join(f", {arg.name}" for arg in row.schema.args[1:])
-        if "retypes" in row.tags:
+        if "view_dtype" in row.tags:
             lines = [f"  Tensor result = views::{row.body}(self{rest});"]
         else:
             layout = f"views::{row.body}(self.layout(){rest})"

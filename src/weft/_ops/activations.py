@@ -235,7 +235,7 @@ op(
     grad={"self": "hardtanh_backward(grad, self, min_val, max_val)"},
     inplace_grad={"self": "hardtanh_backward(grad, result, min_val, max_val)"},
     variants="nn",
-    precheck="limits",
+    validate="limits",
     tags=("cheap",),
 )
 op(

@@ -170,7 +170,7 @@ backward_op(
     "_div_trunc.Tensor(Tensor self, Tensor other) -> Tensor",
     doc="self / other rounded toward zero.",
     pointwise=_trunc_of_quotient,
-    precheck="divisor",
+    validate="divisor",
     dtypes=_REAL,
     grad={"self": "zeros_like(grad)", "other": "zeros_like(grad)"},
     inplace="Tensor",
@@ -179,7 +179,7 @@ backward_op(
     "_div_trunc.Scalar(Tensor self, Scalar other) -> Tensor",
     doc="self / other rounded toward zero.",
     pointwise=_trunc_of_quotient,
-    precheck="divisor",
+    validate="divisor",
     dtypes=_REAL,
     grad={"self": "zeros_like(grad)"},
     inplace="Scalar",
@@ -188,7 +188,7 @@ op(
     "floor_divide(Tensor self, Tensor other) -> Tensor",
     doc="self // other: the quotient rounded down.",
     pointwise=lambda self, other: floor_divide(self, other),
-    precheck="divisor",
+    validate="divisor",
     dtypes=_REAL,
     grad={"self": "zeros_like(grad)", "other": "zeros_like(grad)"},
     inplace="Tensor",
@@ -198,7 +198,7 @@ op(
     "floor_divide.Scalar(Tensor self, Scalar other) -> Tensor",
     doc="self // other for a number `other`.",
     pointwise=lambda self, other: floor_divide(self, other),
-    precheck="divisor",
+    validate="divisor",
     dtypes=_REAL,
     grad={"self": "zeros_like(grad)"},
 )
@@ -206,7 +206,7 @@ op(
     "remainder.Scalar(Tensor self, Scalar other) -> Tensor",
     doc="self % other for a number `other`; the result has the sign of other.",
     pointwise=lambda self, other: remainder(self, other),
-    precheck="divisor",
+    validate="divisor",
     dtypes=_REAL,
     grad={"self": "grad"},
 )
@@ -214,7 +214,7 @@ op(
     "remainder.Tensor(Tensor self, Tensor other) -> Tensor",
     doc="self % other as in Python: the result has the sign of other.",
     pointwise=lambda self, other: remainder(self, other),
-    precheck="divisor",
+    validate="divisor",
     dtypes=_REAL,
     grad={"self": "grad", "other": "-grad * self.floor_divide(other)"},
     tags=("number_first",),
@@ -223,7 +223,7 @@ op(
     "fmod.Scalar(Tensor self, Scalar other) -> Tensor",
     doc="The remainder of self / other with the sign of self, for a number `other`.",
     pointwise=lambda self, other: fmod(self, other),
-    precheck="divisor",
+    validate="divisor",
     dtypes=_REAL,
     grad={"self": "grad"},
 )
@@ -231,7 +231,7 @@ op(
     "fmod.Tensor(Tensor self, Tensor other) -> Tensor",
     doc="The remainder of self / other with the sign of self.",
     pointwise=lambda self, other: fmod(self, other),
-    precheck="divisor",
+    validate="divisor",
     dtypes=_REAL,
     grad={"self": "grad", "other": "-grad * _div_trunc(self, other)"},
 )
@@ -242,7 +242,7 @@ op(
     "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
     doc="self ** exponent for a number `exponent`.",
     pointwise=lambda self, exponent: power(self, exponent),
-    precheck="exponent",
+    validate="exponent",
     grad={
         "self": "zeros_like(grad) if exponent == 0 else "
         "grad * (exponent * self.pow(exponent - 1)).conj()"

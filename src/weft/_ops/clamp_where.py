@@ -103,7 +103,7 @@ backward_op(
     doc="self held between min and max.",
     pointwise=lambda self, min, max: minimum(maximum(self, min), max),
     dtypes=_REAL,
-    precheck="number_fits",
+    validate="number_fits",
     grad={"self": "where((self >= min).logical_and(self <= max), grad, 0)"},
     inplace="",
 )
@@ -113,7 +113,7 @@ op(
     pointwise=lambda self, min: maximum(self, min),
     dtypes=_REAL,
     grad={"self": "where(self >= min, grad, 0)"},
-    precheck="number_fits",
+    validate="number_fits",
     inplace_variants="fm",
     tags=("cheap",),
 )
@@ -132,7 +132,7 @@ op(
     pointwise=lambda self, max: minimum(self, max),
     dtypes=_REAL,
     grad={"self": "where(self <= max, grad, 0)"},
-    precheck="number_fits",
+    validate="number_fits",
     inplace_variants="fm",
     tags=("cheap",),
 )
@@ -164,7 +164,7 @@ op(
     bool_inputs=("condition",),
     grad={"other": "where(condition, 0, grad)"},
     variants="f",
-    precheck="choice_fits",
+    validate="where_fits",
     out=None,
     tags=("cheap",),
 )
@@ -176,7 +176,7 @@ op(
     grad={"self": "where(condition, grad, 0)"},
     variants="fm",
     out=None,
-    precheck="choice_fits",
+    validate="where_fits",
     tags=("cheap",),
 )
 op(
@@ -202,7 +202,7 @@ op(
     weak=("value",),
     grad={"self": "grad.masked_fill(mask, 0)"},
     out=None,
-    precheck="value_fits",
+    validate="value_fits",
     tags=("converts_number",),
 )
 

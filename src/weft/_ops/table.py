@@ -28,7 +28,7 @@ TAGS = frozenset(
         "backward",  # exists for gradient formulas
         "relayout",  # writes sizes and strides of its first argument, and no element
         "partial_grads",  # its formula takes missing gradients as None
-        "retypes",  # a view in another dtype
+        "view_dtype",  # a view in another dtype
         "may_give_input",  # where there is nothing to do, the result is the first argument itself
         "writes_statistics",  # in training, though the schema does not say so: arguments running_*
         "total",  # cannot raise, whatever the arguments of its types are
@@ -110,7 +110,7 @@ class Row:
     inplace: str | None
     out: str | None
     inplace_variants: str
-    precheck: str | None
+    validate: str | None
     per_row: tuple[str, ...]
     shape: str
 
@@ -212,7 +212,7 @@ def op(
     inplace: str | _Auto | None = AUTO,
     out: str | bool | _Auto | None = AUTO,
     inplace_variants: str | None = None,
-    precheck: str | None = None,
+    validate: str | None = None,
     per_row: Sequence[str] = (),
     shape: str | None = None,
     like: str | None = None,
@@ -241,7 +241,7 @@ def op(
       well where the row has one operand and no numbers.
     - inplace, out: overload names of the derived forms; None where PyTorch has no such form. Rows
       without kernels have an `out` only where they say so (True: under the usual name).
-    - precheck: of a pointwise row, a function of csrc/ops/argument_validation.h that sees the
+    - validate: of a pointwise row, a function of csrc/ops/argument_validation.h that sees the
       arguments first and raises for values that kernels cannot refuse.
     - per_row: of a rowwise row, the operands and results ("result1") that have one element for
       each row.
@@ -325,7 +325,7 @@ def _row(family: str, given: Mapping[str, Any]) -> Row:
         inplace=_default_inplace(schema, kind, first) if isinstance(inplace, _Auto) else inplace,
         out=_out_overload(schema, kind, out),
         inplace_variants=inplace_variants,
-        precheck=given["precheck"],
+        validate=given["validate"],
         per_row=tuple(given["per_row"]),
         shape=_default_shape(schema, kind) if given["shape"] is None else given["shape"],
     )

@@ -111,18 +111,18 @@ _view(
 _view(
     "view_as_real(Tensor(a) self) -> Tensor(a)", "view_as_real",
     "grad.contiguous().view_as_complex()",
-    "Real and imaginary parts in a new last dimension of size 2.", tags=("retypes",),
+    "Real and imaginary parts in a new last dimension of size 2.", tags=("view_dtype",),
 )  # fmt: skip
 _view(
     "view_as_complex(Tensor(a) self) -> Tensor(a)", "view_as_complex", "grad.view_as_real()",
     "Complex numbers from a last dimension of size 2, whose parts lie side by side.",
-    tags=("retypes",),
+    tags=("view_dtype",),
 )  # fmt: skip
 backward_op(
-    "_retype(Tensor(a) self, ScalarType dtype) -> Tensor(a)",
+    "_view_dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)",
     doc="The bytes as another dtype; no gradient.",
-    view="retype",
-    tags=("nondifferentiable", "retypes"),
+    view="view_dtype",
+    tags=("nondifferentiable", "view_dtype"),
 )
 op(
     "view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)",

@@ -115,7 +115,7 @@ class Programs:
 
     def executable(self) -> Callable[..., Any]:
         """The function, ready to be called."""
-        run = _C.JitChoice(self.choose)
+        run = _C.JitDispatcher(self.choose)
         return _broadcasting(run, self.function) if self.function.lengths else run
 
     def choose(self, records: bool, is_large: bool) -> tuple[Any, bool]:

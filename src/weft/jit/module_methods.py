@@ -119,7 +119,7 @@ def executable_method(info: ModuleInfo, name: str) -> Callable[..., Any]:
         programs = functools.cache(
             lambda: Programs(compiled_method(info, name).function, classes, kept=kept)
         )
-        run = _C.JitChoice(KeptPrograms(kept, programs).choose)
+        run = _C.JitDispatcher(KeptPrograms(kept, programs).choose)
     info.executables[name] = (_swaps[0], run)
     return run
 

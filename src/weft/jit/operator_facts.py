@@ -32,7 +32,7 @@ class RowFacts:
         self.kind: str = facts["kind"]
         self.family: str = facts["family"]
         self.tags = frozenset(facts.get("tags", ()))
-        self.has_precheck: bool = facts.get("precheck", False)
+        self.has_validation: bool = facts.get("validate", False)
         self.has_masks: bool = facts.get("masks", False)  # takes masks or indices
         self.differentiable: tuple[str, ...] = tuple(facts.get("differentiable", ()))
         self.no_gradient: bool = facts.get("no_gradient", False)

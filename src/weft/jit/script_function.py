@@ -99,7 +99,7 @@ class KeptFunction(ScriptFunction):
         self, kept: Kept, name: str, doc: str, python: Any, compile: Callable[[], Any]
     ) -> None:
         programs = KeptPrograms(kept, lambda: self.compiled().programs)
-        super().__init__(name, doc, python, _C.JitChoice(programs.choose))
+        super().__init__(name, doc, python, _C.JitDispatcher(programs.choose))
         self._weft_key, self._compile = kept.key, compile
         self._compiled: Any = None
 

@@ -76,7 +76,7 @@ def _is_total(node: Node, operator: Any) -> bool:
     """Whether the shapes of its tensors prove that a pointwise row cannot fail: floating dtype, and
     sizes that are the same or broadcast for sure."""
     row = operator.row
-    if row is None or row.kind != "pointwise" or row.has_precheck:
+    if row is None or row.kind != "pointwise" or row.has_validation:
         return False
     tensors = [value for value in node.inputs if value.type == TENSOR]
     rest: list[Type] = [value.type for value in node.inputs if value.type != TENSOR]
