@@ -23,7 +23,7 @@ from weft.jit.cache.files import PROGRAMS, Files, key, sha256
 from weft.jit.cache.walk import Walk
 from weft.jit.codegen import lower_program
 from weft.jit.frontend.types import module_types, names
-from weft.jit.script_function import KeptFunction
+from weft.jit.script_function import CachedFunction
 
 END = """
 import sys
@@ -49,7 +49,7 @@ def run(folder: Path, source: str, **modules: str) -> tuple[bool, list[float]]:
         sys.modules.pop(name, None)
     importlib.invalidate_caches()
     made = importlib.import_module("program")
-    return isinstance(made.f, KeptFunction), made.f(*made.GIVEN).tolist()
+    return isinstance(made.f, CachedFunction), made.f(*made.GIVEN).tolist()
 
 
 def in_a_process(folder: Path, source: str) -> list[str]:
@@ -258,7 +258,7 @@ def in_module(folder: Path, **given: str) -> tuple[bool, list[float]]:
     module_types._types.clear()
     found, printed = run(folder, MODULE.format(**{**AS_FIRST, **given}))
     info = sys.modules["program"].f._jit_info
-    assert not found and info.kept is not None
+    assert not found and info.cached is not None
     return not info.compiled, printed
 
 
@@ -441,7 +441,7 @@ def test_a_found_function_shows_what_a_compiled_one_shows(folder):
     before = sys.modules["program"].f
     run(folder, source)
     after = sys.modules["program"].f
-    assert isinstance(after, KeptFunction) and isinstance(after, weft.jit.ScriptFunction)
+    assert isinstance(after, CachedFunction) and isinstance(after, weft.jit.ScriptFunction)
     for show in (repr, str, lambda f: (f.name, f.qualified_name, f.__name__, f.__doc__, f.__module__),
                  lambda f: str(f.graph), lambda f: f.code, lambda f: str(f.schema)):  # fmt: skip
         assert show(after) == show(before)

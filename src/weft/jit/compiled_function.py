@@ -9,7 +9,7 @@ from typing import Any
 
 from weft._C import Tensor
 from weft.autograd.grad_mode import is_grad_enabled
-from weft.jit.cache.cached_programs import Kept
+from weft.jit.cache.cached_programs import CachedPrograms
 from weft.jit.execution import LOCK, Programs
 from weft.jit.frontend.types.signatures import Compiled
 from weft.jit.ir import Function, Graph
@@ -99,16 +99,16 @@ def absent(name: str) -> str:
 
 
 class CompiledFunction(Program, Savable, ScriptFunction):
-    """A function that this process has compiled. Its programs are `kept`, if they can be."""
+    """A function that this process has compiled. Its programs are `_cached`, if they can be."""
 
     def __init__(self, compiled: Compiled, python: Any = None) -> None:
         super().__init__(compiled.name, compiled.function.doc, python, None)
         self._weft_compiled = compiled
-        self._kept: Kept | None = None
+        self._cached: CachedPrograms | None = None
 
-    def keep(self, kept: Kept) -> None:
+    def keep(self, cached: CachedPrograms) -> None:
         """Its programs will be kept on disk."""
-        self._kept, self._weft_key = kept, kept.key
+        self._cached, self._weft_key = cached, cached.key
 
     @property
     def function(self) -> Function:
@@ -127,7 +127,7 @@ class CompiledFunction(Program, Savable, ScriptFunction):
     @functools.cached_property
     def programs(self) -> Programs:
         """The programs that were made."""
-        return Programs(self.function, kept=self._kept)
+        return Programs(self.function, cached=self._cached)
 
     def _executable(self) -> Any:
         return self.programs.executable()

@@ -9,7 +9,7 @@ from typing import Any
 from weft import _C
 from weft._runtime.fork_lock import ForkLock
 from weft.jit import codegen, literals, native  # noqa: F401  (literals: constants of weft)
-from weft.jit.cache.cached_programs import FIRST, GRADIENTS, Kept
+from weft.jit.cache.cached_programs import FIRST, GRADIENTS, CachedPrograms
 from weft.jit.cache.cached_programs import INFERENCE as WITHOUT
 from weft.jit.ir import Function
 from weft.jit.ir import types as ty
@@ -101,9 +101,9 @@ class Programs:
 
     def __init__(
         self, function: Function, classes: Iterable[ty.ClassType] = (), level: int | None = None,
-        kept: Kept | None = None,
+        cached: CachedPrograms | None = None,
     ) -> None:  # fmt: skip
-        self.function, self.classes, self.kept = function, list(classes), kept
+        self.function, self.classes, self.cached = function, list(classes), cached
         self.level = _LEVEL if level is None else level
         nodes = _nodes_within(function) if level is None else 0
         self.is_tiered = level is None and (nodes > _VERY_LONG or not _may_repeat(function))
@@ -153,9 +153,9 @@ class Programs:
         encoded = data.encode()  # which brings the last classes
         classes = {type.name: class_of(type) for type in data.tables.classes}
         program = _C.JitProgram(encoded, data.tables.inputs, data.callables, classes)
-        if self.kept is not None and not function.lengths:
+        if self.cached is not None and not function.lengths:
             for kind in kinds:
-                self.kept.save(
+                self.cached.save(
                     kind, function.name, encoded, data.tables.inputs,
                     data.callables, data.tables.strings, classes,
                 )  # fmt: skip

@@ -20,7 +20,7 @@ from weft.jit.frontend.types.classes import annotations_of
 from weft.jit.frontend.types.module_types import ModuleInfo
 from weft.jit.frontend.types.signatures import Compiled
 from weft.jit.frontend.values import Call, Simple
-from weft.jit.script_function import KeptPrograms
+from weft.jit.script_function import CachedOrCompiled
 from weft.nn.modules.module import Module
 
 
@@ -71,7 +71,7 @@ def compiled_methods(info: ModuleInfo) -> dict[str, Any]:
 
 def _recorded(info: ModuleInfo) -> Any:
     """Methods that are compiled later mean what they meant when the module was scripted."""
-    return contextlib.nullcontext() if info.kept is None else reads.recorded(info.kept.walk)
+    return contextlib.nullcontext() if info.cached is None else reads.recorded(info.cached.walk)
 
 
 def add_method(info: ModuleInfo, name: str, compiled: Compiled) -> None:
@@ -112,14 +112,14 @@ def executable_method(info: ModuleInfo, name: str) -> Callable[..., Any]:
     if known is not None and known[0] == _swaps[0]:
         return known[1]
     classes = sorted(modules.classes_below(info), key=lambda each: each.name)
-    if info.kept is None:
+    if info.cached is None:
         run = executable(compiled_method(info, name).function, classes)
     else:
-        kept = info.kept.inner(name)
+        cached = info.cached.inner(name)
         programs = functools.cache(
-            lambda: Programs(compiled_method(info, name).function, classes, kept=kept)
+            lambda: Programs(compiled_method(info, name).function, classes, cached=cached)
         )
-        run = _C.JitDispatcher(KeptPrograms(kept, programs).choose)
+        run = _C.JitDispatcher(CachedOrCompiled(cached, programs).choose)
     info.executables[name] = (_swaps[0], run)
     return run
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from weft.jit.cache import cached_programs as cache
 from weft.jit.cache.walk import is_module
-from weft.jit.script_function import DEFAULT_NAMES, KeptFunction, ScriptFunction
+from weft.jit.script_function import DEFAULT_NAMES, CachedFunction, ScriptFunction
 
 _enabled = True
 
@@ -41,23 +41,23 @@ def script(
     if not _enabled or isinstance(obj, ScriptFunction):
         return obj
     known = vars(obj).get("_weft_script_function") if _is_plain(obj) else None
-    if isinstance(known, KeptFunction):
+    if isinstance(known, CachedFunction):
         return known
     extra = _locals_of_caller(1 + _frames_up)
-    is_kept = known is None and (_is_plain(obj) or is_module(obj))
-    kept = cache.of(obj, extra) if is_kept else None
-    known = {} if kept is None or is_module(obj) else kept.names()
-    if kept is None or not known:
-        return _compiler().script(obj, extra, kept)
+    is_cached = known is None and (_is_plain(obj) or is_module(obj))
+    cached = cache.of(obj, extra) if is_cached else None
+    known = {} if cached is None or is_module(obj) else cached.names()
+    if cached is None or not known:
+        return _compiler().script(obj, extra, cached)
 
     def compile() -> Any:
         del obj._weft_script_function
-        made = _compiler().script(obj, extra, kept)
+        made = _compiler().script(obj, extra, cached)
         obj._weft_script_function = found
         return made
 
     ((name, doc),) = known.items()
-    found = KeptFunction(kept, name, doc, obj, compile)
+    found = CachedFunction(cached, name, doc, obj, compile)
     obj._weft_script_function = found
     return found
 
@@ -103,20 +103,20 @@ class CompilationUnit:
         frame = sys._getframe(1 + _frames_up)
         text = _unindented(source) + "\n"
         scopes = (frame.f_locals, frame.f_globals, DEFAULT_NAMES)
-        kept = None if self._functions else cache.of(text, *scopes)
-        names = {} if kept is None else kept.names()
-        if kept is None or not names:
-            return _compiler().define(text, scopes, self._functions, kept)
+        cached = None if self._functions else cache.of(text, *scopes)
+        names = {} if cached is None else cached.names()
+        if cached is None or not names:
+            return _compiler().define(text, scopes, self._functions, cached)
         made: dict[str, Any] = {}
 
         def compile(name: str) -> Any:
             if not made:
-                _compiler().define(text, scopes, made, kept)
+                _compiler().define(text, scopes, made, cached)
             return made[name]
 
         for name, doc in names.items():
-            self._functions[name] = KeptFunction(
-                kept.inner(name), f"__torch__.{name}", doc, None, functools.partial(compile, name)
+            self._functions[name] = CachedFunction(
+                cached.inner(name), f"__torch__.{name}", doc, None, functools.partial(compile, name)
             )
 
     def __getattr__(self, name: str) -> Any:

@@ -10,7 +10,7 @@ from weft import _C
 from weft._C import Tensor
 from weft._runtime.public import weft
 from weft.jit import native
-from weft.jit.cache.cached_programs import FIRST, GRADIENTS, INFERENCE, Kept
+from weft.jit.cache.cached_programs import FIRST, GRADIENTS, INFERENCE, CachedPrograms
 
 if TYPE_CHECKING:
     from weft.jit.ir import Function
@@ -67,19 +67,19 @@ class ScriptFunction:
         )
 
 
-class KeptPrograms:
+class CachedOrCompiled:
     """The programs of a function that were kept, and those that `compile` makes (an object of
     weft.jit.execution.Programs) for calls that there are none for."""
 
-    def __init__(self, kept: Kept, compile: Callable[[], Any]) -> None:
-        self._kept, self._compile = kept, compile
+    def __init__(self, cached: CachedPrograms, compile: Callable[[], Any]) -> None:
+        self._cached, self._compile = cached, compile
         self._was_called = False
 
     def choose(self, records: bool, is_large: bool) -> tuple[Any, bool]:
         """As weft.jit.execution chooses, among the programs that there are."""
         is_first, self._was_called = not self._was_called, True
-        optimized = self._kept.entry(GRADIENTS if records else INFERENCE)
-        first = self._kept.entry(FIRST) if is_first and not is_large else None
+        optimized = self._cached.entry(GRADIENTS if records else INFERENCE)
+        first = self._cached.entry(FIRST) if is_first and not is_large else None
         found = optimized or first
         if found is None:
             programs = self._compile()
@@ -91,16 +91,16 @@ class KeptPrograms:
         return found.run, found is optimized
 
 
-class KeptFunction(ScriptFunction):
+class CachedFunction(ScriptFunction):
     """A function whose programs were found on disk. `compile` gives it compiled: for what a program
     does not tell, such as its graph, and for calls of a kind that it has no program for."""
 
     def __init__(
-        self, kept: Kept, name: str, doc: str, python: Any, compile: Callable[[], Any]
+        self, cached: CachedPrograms, name: str, doc: str, python: Any, compile: Callable[[], Any]
     ) -> None:
-        programs = KeptPrograms(kept, lambda: self.compiled().programs)
+        programs = CachedOrCompiled(cached, lambda: self.compiled().programs)
         super().__init__(name, doc, python, _C.JitDispatcher(programs.choose))
-        self._weft_key, self._compile = kept.key, compile
+        self._weft_key, self._compile = cached.key, compile
         self._compiled: Any = None
 
     def compiled(self) -> Any:

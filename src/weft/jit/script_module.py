@@ -13,7 +13,7 @@ from typing import Any
 from weft._C import Tensor
 from weft.autograd.grad_mode import no_grad
 from weft.jit.cache import reads
-from weft.jit.cache.cached_programs import Kept
+from weft.jit.cache.cached_programs import CachedPrograms
 from weft.jit.compiled_function import Program, Savable, absent
 from weft.jit.compiled_method import ScriptMethod
 from weft.jit.execution import LOCK, class_of
@@ -324,48 +324,48 @@ class RecursiveScriptModule(Program, Savable, ScriptModule):
 
 
 def script_module(
-    module: Module, extra: dict[str, Any], kept: Kept | None = None
+    module: Module, extra: dict[str, Any], cached: CachedPrograms | None = None
 ) -> RecursiveScriptModule:
     """The compiled form of a module. It shares parameters and buffers with the module. Its methods
-    are compiled when they are asked for, where its programs were `kept` on disk."""
+    are compiled when they are asked for, where its programs were `cached` on disk."""
     info = module_info(module, extra)
-    if info.kept is None:
-        _compile(info, kept)
+    if info.cached is None:
+        _compile(info, cached)
     return _wrap(module, info, {})
 
 
-def loaded_module(module: Module, kept: Kept | None) -> RecursiveScriptModule:
+def loaded_module(module: Module, cached: CachedPrograms | None) -> RecursiveScriptModule:
     """The compiled form of a module of an archive, whose methods are compiled when they are asked
     for. Submodules behind interfaces must have theirs before any program is made."""
     info = module_info(module, {})
     _postpone(info)
     if modules.has_interfaces(info):
         compile_postponed(info)
-    elif kept is not None:
-        _keep(info, kept)
+    elif cached is not None:
+        _keep(info, cached)
     return _wrap(module, info, {})
 
 
-def _keep(info: ModuleInfo, kept: Kept) -> None:
+def _keep(info: ModuleInfo, cached: CachedPrograms) -> None:
     """The programs of a module's methods will be kept."""
-    kept.classes = {each.type.name: class_of(each.type) for each in modules.infos_below(info)}
-    info.kept = kept
+    cached.classes = {each.type.name: class_of(each.type) for each in modules.infos_below(info)}
+    info.cached = cached
 
 
-def _compile(info: ModuleInfo, kept: Kept | None) -> None:
+def _compile(info: ModuleInfo, cached: CachedPrograms | None) -> None:
     """Compiles the methods of a type, unless it has been done by another process."""
     types = {each.type.name: each.type for each in modules.infos_below(info)}
     known = {info.type.name: " ".join(types)}
-    if kept is not None and not info.compiled and kept.names() == known:
-        _keep(info, kept)
+    if cached is not None and not info.compiled and cached.names() == known:
+        _keep(info, cached)
         _postpone(info)
         return
     before = [list(each.attributes) for each in types.values()]
     modules.compile_methods(info)
     is_same = before == [list(each.attributes) for each in types.values()]
-    if kept is not None and is_same and not modules.classes_below(info) and reads.are_met():
-        _keep(info, kept)
-        kept.save_names(known)
+    if cached is not None and is_same and not modules.classes_below(info) and reads.are_met():
+        _keep(info, cached)
+        cached.save_names(known)
 
 
 def _postpone(info: ModuleInfo) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from weft.jit import script_class
 from weft.jit.cache import reads
-from weft.jit.cache.cached_programs import Kept
+from weft.jit.cache.cached_programs import CachedPrograms
 from weft.jit.cache.walk import is_module
 from weft.jit.compiled_function import CompiledFunction
 from weft.jit.execution import LOCK
@@ -22,27 +22,27 @@ from weft.jit.frontend.source.resolver import Resolver
 from weft.jit.frontend.types.signatures import Compiled
 
 
-def script(obj: Any, extra: dict[str, Any], kept: Kept | None) -> Any:
+def script(obj: Any, extra: dict[str, Any], cached: CachedPrograms | None) -> Any:
     """What weft.jit.script gives for an object; `extra` are the names where it was called. Programs
     of a function are `kept` if the walk has met all that the compiler read."""
     try:
-        with LOCK, from_outside(), reads.recorded(None if kept is None else kept.walk) as seen:
-            made = _script(obj, extra, kept)
-            if kept is not None and isinstance(made, CompiledFunction) and seen.are_met():
-                made.keep(kept)
-                kept.save_names({made.qualified_name: made.__doc__ or ""})
+        with LOCK, from_outside(), reads.recorded(None if cached is None else cached.walk) as seen:
+            made = _script(obj, extra, cached)
+            if cached is not None and isinstance(made, CompiledFunction) and seen.are_met():
+                made.keep(cached)
+                cached.save_names({made.qualified_name: made.__doc__ or ""})
             return made
     except FrontendError as error:
         raise shortened(error) from error.__cause__
 
 
-def script_object(obj: Any, extra: dict[str, Any], kept: Kept | None) -> Any:
+def script_object(obj: Any, extra: dict[str, Any], cached: CachedPrograms | None) -> Any:
     """What weft.jit.script gives for a module, a class or a container."""
     from weft.jit import script_containers, script_module
 
     if is_module(obj):
         is_scripted = isinstance(obj, script_module.RecursiveScriptModule)
-        return obj if is_scripted else script_module.script_module(obj, extra, kept)
+        return obj if is_scripted else script_module.script_module(obj, extra, cached)
     if isinstance(obj, type):
         return script_class.script_class(obj, extra)
     if isinstance(obj, dict):
@@ -50,9 +50,9 @@ def script_object(obj: Any, extra: dict[str, Any], kept: Kept | None) -> Any:
     return script_containers.ScriptList(obj)
 
 
-def _script(obj: Any, extra: dict[str, Any], kept: Kept | None) -> Any:
+def _script(obj: Any, extra: dict[str, Any], cached: CachedPrograms | None) -> Any:
     if is_module(obj) or isinstance(obj, type | dict | list):
-        return script_object(obj, extra, kept)
+        return script_object(obj, extra, cached)
     if isinstance(obj, tuple):
         raise RuntimeError("script: expected a function, module or class, got a tuple")
     function = obj if not callable(obj) or _has_modes(obj) else unwrapped(obj)
@@ -101,16 +101,16 @@ def define(
     source: str,
     scopes: tuple[Mapping[str, Any], ...],
     functions: dict[str, Any],
-    kept: Kept | None,
+    cached: CachedPrograms | None,
 ) -> None:
     """Compiles the functions of a text; they may call those that came before them."""
     try:
-        with LOCK, from_outside(), reads.recorded(None if kept is None else kept.walk) as seen:
+        with LOCK, from_outside(), reads.recorded(None if cached is None else cached.walk) as seen:
             known = len(functions)
             resolver = Resolver(functions, *reads.bindings_of(None), *scopes)
             _define(source, resolver, functions)
-            if kept is not None and not known and seen.are_met():
-                _keep(functions, kept)
+            if cached is not None and not known and seen.are_met():
+                _keep(functions, cached)
     except FrontendError as error:
         raise shortened(error) from error.__cause__
 
@@ -132,7 +132,7 @@ def _define(source: str, resolver: Resolver, functions: dict[str, Any]) -> None:
         functions[node.name] = CompiledFunction(compiled)
 
 
-def _keep(functions: Mapping[str, Any], kept: Kept) -> None:
+def _keep(functions: Mapping[str, Any], cached: CachedPrograms) -> None:
     for name, function in functions.items():
-        function.keep(kept.inner(name))
-    kept.save_names({name: function.__doc__ or "" for name, function in functions.items()})
+        function.keep(cached.inner(name))
+    cached.save_names({name: function.__doc__ or "" for name, function in functions.items()})

@@ -12,18 +12,18 @@ from typing import Any
 
 from weft.jit.archive.classes import Definitions
 from weft.jit.archive.registry import has_operators_of_users
-from weft.jit.cache.cached_programs import Kept
+from weft.jit.cache.cached_programs import CachedPrograms
 from weft.jit.cache.files import PROGRAMS, sha256
 from weft.jit.cache.walk import Walk
 
 
-def kept_of(definitions: Definitions, pickles: Iterable[bytes], place: Any) -> Kept | None:
+def programs_of(definitions: Definitions, pickles: Iterable[bytes], place: Any) -> _Programs | None:
     """The files of an archive that is about to be loaded; None where there can be none. `place`:
     map_location."""
     names = definitions.names()  # parses all of the code: what is malformed is refused
     if os.environ.get("WEFT_JIT_CACHE") == "0" or PROGRAMS.folder() is None:
         return None
-    return _Kept(_Records(definitions, names, pickles, place))
+    return _Programs(_Records(definitions, names, pickles, place))
 
 
 class _Records(Walk):
@@ -61,7 +61,7 @@ class _Records(Walk):
         return next(found, None)
 
 
-class _Kept(Kept):
+class _Programs(CachedPrograms):
     """The files of an archive or of one of its methods."""
 
     def entry(self, which: str) -> Any:

@@ -8,7 +8,7 @@ import os
 from typing import Any
 
 from weft._C import Tensor
-from weft.jit.archive.cached_programs import kept_of
+from weft.jit.archive.cached_programs import programs_of
 from weft.jit.archive.classes import Definitions, LoadedModule
 from weft.jit.archive.code import CODE, ArchiveCode
 from weft.jit.archive.legacy import (
@@ -22,7 +22,7 @@ from weft.jit.archive.legacy import (
 from weft.jit.archive.names import is_known
 from weft.jit.archive.objects import build, global_finder
 from weft.jit.archive.unknown import unknown_operators
-from weft.jit.cache.cached_programs import Kept
+from weft.jit.cache.cached_programs import CachedPrograms
 from weft.jit.ir.literals import own
 from weft.jit.script_module import loaded_module
 from weft.serialization.errors import LoadError
@@ -59,8 +59,8 @@ def load(
             assert _extra_files is not None
             record = f"extra/{name}"
             _extra_files[name] = archive.read(record, _MAX_PICKLE) if record in archive else b""
-        root, kept = read_root(archive, map_location)
-    return loaded_module(root, kept)
+        root, cached = read_root(archive, map_location)
+    return loaded_module(root, cached)
 
 
 def missing_operators(path: str) -> dict[str, str]:
@@ -71,7 +71,9 @@ def missing_operators(path: str) -> dict[str, str]:
     return dict(sorted(unknown_operators(code, is_known).items()))
 
 
-def read_root(archive: ZipReader, map_location: MapLocation) -> tuple[LoadedModule, Kept | None]:
+def read_root(
+    archive: ZipReader, map_location: MapLocation
+) -> tuple[LoadedModule, CachedPrograms | None]:
     """The module of an archive as Python's object, whose methods nobody has compiled, and where its
     programs are kept on disk."""
     is_legacy = TREE in archive
@@ -94,7 +96,7 @@ def read_root(archive: ZipReader, map_location: MapLocation) -> tuple[LoadedModu
     constants_pickle, data = (
         archive.read(f"{record}.pkl", _MAX_PICKLE) for record in ("constants", "data")
     )
-    kept = kept_of(definitions, (constants_pickle, data), map_location)
+    cached = programs_of(definitions, (constants_pickle, data), map_location)
     listed = _objects(archive, "constants", constants_pickle, definitions, map_location)
     if not isinstance(listed, (tuple, list)):
         raise LoadError(f"load: expected a tuple of constants, got {type(listed).__name__}")
@@ -102,7 +104,7 @@ def read_root(archive: ZipReader, map_location: MapLocation) -> tuple[LoadedModu
     root = _objects(archive, "data", data, definitions, map_location)
     if not isinstance(root, LoadedModule):
         raise LoadError(f"load: expected a module in the archive, got {type(root).__name__}")
-    return root, kept
+    return root, cached
 
 
 # What stands at a place of files that are no zip archives, and what those are.

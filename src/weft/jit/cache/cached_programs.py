@@ -21,7 +21,7 @@ FIRST, GRADIENTS, INFERENCE = "first", "gradients", "inference"
 _version = functools.cache(version)
 
 
-class Kept:
+class CachedPrograms:
     """The files of one function, or of a text with functions in it."""
 
     def __init__(self, walk: Walk, *names: str) -> None:
@@ -36,7 +36,7 @@ class Kept:
         """The digest of everything that the programs depend on."""
         return key(_version(), self.walk.digest, *self._names)
 
-    def inner(self, name: str) -> Kept:
+    def inner(self, name: str) -> CachedPrograms:
         """The files of a function in the text, or of a method of the module."""
         made = type(self)(self.walk, name)
         made.classes = self.classes
@@ -88,7 +88,7 @@ class Kept:
         PROGRAMS.save(key(self.key, "names"), bytes_of(parts))
 
 
-def of(root: Any, *scopes: Mapping[str, Any]) -> Kept | None:
+def of(root: Any, *scopes: Mapping[str, Any]) -> CachedPrograms | None:
     """The files of a function, a module or a text; None where there can be none. `scopes`: where
     else its names are looked up, such as the variables around the call of `script`."""
     if os.environ.get("WEFT_JIT_CACHE") == "0" or PROGRAMS.folder() is None:
@@ -96,6 +96,6 @@ def of(root: Any, *scopes: Mapping[str, Any]) -> Kept | None:
     walk = Walk(*scopes)
     try:
         walk.start(root)
-        return Kept(walk)
+        return CachedPrograms(walk)
     except (NotKept, OSError):
         return None

@@ -15,7 +15,7 @@ from weft._C import Tensor
 from weft._runtime.public import weft
 from weft.jit import memo
 from weft.jit.cache import reads
-from weft.jit.cache.cached_programs import Kept
+from weft.jit.cache.cached_programs import CachedPrograms
 from weft.jit.frontend.source.code import code_of
 from weft.jit.frontend.source.errors import FrontendError
 from weft.jit.frontend.source.resolver import MISSING, resolver_of_function
@@ -60,7 +60,7 @@ class ModuleInfo(ClassInfo):
         self.executables: dict[str, Any] = {}  # loaded methods
         self.defined: set[str] = set()  # methods that came as text
         self.classes: set[ty.ClassType] = set()  # of submodules declared as interfaces
-        self.kept: Kept | None = None  # programs on disk
+        self.cached: CachedPrograms | None = None  # programs on disk
         self.postponed = False  # its methods will be compiled when they are asked for
         self.container = _container(module)
 
