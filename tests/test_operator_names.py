@@ -49,7 +49,6 @@ ALLOWED = {
     "src/weft/utils/tensorboard/": "fields of a record",
     "csrc/bindings/grad_mode.cpp": "methods of a mode",
     "csrc/bindings/jit_fused.cpp": "words of groups",
-    "csrc/bindings/op_schema.cpp": "words of schemas",
     "csrc/bindings/storage_methods.cpp": "methods of storages",
     "csrc/bindings/tensor_getset.cpp": "attributes of tensors",
     "csrc/bindings/tensor_methods.cpp": "methods of tensors",

@@ -1,5 +1,5 @@
 // The operators of the table as Python callables. A group holds the overloads of one name; the
-// schema strings are parsed at the first call.
+// signatures are made at the first call.
 //
 // Two types over one struct: OpFunction behaves like a built-in function (a class attribute of that
 // type does not bind), OpMethod like a method of Tensor.
@@ -36,17 +36,17 @@ struct OpGroup {
   std::vector<const OpRecord*> records;
   std::vector<Signature> signatures;  // empty until the first call
 
-  void parse() {
-    std::vector<Signature> parsed;
-    for (const OpRecord* record : records) parsed.push_back(parse_signature(*record, method));
+  void make_signatures() {
+    std::vector<Signature> made;
+    for (const OpRecord* record : records) made.push_back(signature_of(*record, method));
     // A 0-d tensor fits a Number as well, but would lose its gradient there: Tensor overloads
     // first. Forms with out= last: other calls need not look at them.
     auto rank = [](const Signature& signature) {
       return std::pair(!signature.writes_out,
-                       std::ranges::count(signature.params, ParamKind::Tensor, &Param::kind));
+                       std::ranges::count(signature.params, ArgumentKind::Tensor, &Param::kind));
     };
-    std::ranges::stable_sort(parsed, std::ranges::greater{}, rank);
-    signatures = std::move(parsed);
+    std::ranges::stable_sort(made, std::ranges::greater{}, rank);
+    signatures = std::move(made);
   }
 };
 
@@ -61,7 +61,7 @@ PyTypeObject* method_type = nullptr;
 OpGroup& group_of(PyObject* object) {
   OpGroup& group = *reinterpret_cast<OpObject*>(object)->group;
   if (group.signatures.empty()) [[unlikely]]
-    group.parse();
+    group.make_signatures();
   return group;
 }
 

@@ -19,7 +19,7 @@ bool stands_for_number(PyObject* object) {
 std::optional<OldOrder> old_order(const Signature& signature, const CallArgs& call, bool method) {
   std::vector<PyObject*> numbers, tensors;
   for (const Param& param : signature.params) {
-    (param.kind == ParamKind::Scalar ? numbers : tensors).push_back(param.name);
+    (param.kind == ArgumentKind::Scalar ? numbers : tensors).push_back(param.key);
   }
   OldOrder order;
   size_t given = call.count;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "bindings/op_parse.h"
-#include "bindings/op_schema.h"
+#include "bindings/op_signature.h"
 
 namespace weft::py {
 

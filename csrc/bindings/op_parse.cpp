@@ -38,7 +38,7 @@ const std::vector<Alias>& aliases() {
 
 int find_exact(const Signature& signature, PyObject* name) {
   for (size_t i = 0; i < signature.params.size(); ++i) {
-    if (signature.params[i].name == name) return static_cast<int>(i);
+    if (signature.params[i].key == name) return static_cast<int>(i);
   }
   return -1;
 }
@@ -179,41 +179,43 @@ bool convert_generator(PyObject* object, Value& out) {
 bool convert(const Param& param, PyObject* object, Frame& frame, Value& out) {
   if (object == Py_None && param.optional) return true;
   switch (param.kind) {
-    case ParamKind::Tensor:
+    case ArgumentKind::Tensor:
       if (!is_plain_tensor(object)) return false;
       out = Frame::borrow(unwrap(object));
       return true;
-    case ParamKind::TensorList:
+    case ArgumentKind::TensorList:
       if (param.outs > 0) return convert_outs(param, object, &out);
       return convert_tensors(param, object, out);
-    case ParamKind::Int:
+    case ArgumentKind::Int:
       return convert_with<int64_t>(to_int, object, out);
-    case ParamKind::Float:
+    case ArgumentKind::Float:
       return convert_with<double>(to_double, object, out);
-    case ParamKind::Bool:
+    case ArgumentKind::Bool:
       return convert_with<bool>(to_bool, object, out);
-    case ParamKind::Scalar:
+    case ArgumentKind::Scalar:
       return convert_scalar(object, out);
-    case ParamKind::IntList:
+    case ArgumentKind::IntList:
       return convert_ints(param, object, frame, out);
-    case ParamKind::FloatList:
+    case ArgumentKind::FloatList:
       return convert_list<double>(object, to_double, out);
-    case ParamKind::BoolList:
+    case ArgumentKind::BoolList:
       return convert_list<bool>(object, to_bool, out);
-    case ParamKind::DType:
+    case ArgumentKind::DType:
       return convert_with<DType>(to_dtype, object, out);
-    case ParamKind::Device:
+    case ArgumentKind::Device:
       return convert_with<Device>(to_device, object, out);
-    case ParamKind::Layout:
+    case ArgumentKind::Layout:
       return convert_with<int64_t>(to_layout, object, out);
-    case ParamKind::MemoryFormat:
+    case ArgumentKind::MemoryFormat:
       return convert_with<int64_t>(to_memory_format, object, out);
-    case ParamKind::Generator:
+    case ArgumentKind::Generator:
       return convert_generator(object, out);
-    case ParamKind::Str:
+    case ArgumentKind::Str:
       if (!PyUnicode_Check(object)) return false;
       out = Value(program_text(object));
       return true;
+    case ArgumentKind::Other:
+      break;
   }
   __builtin_unreachable();
 }
@@ -282,7 +284,7 @@ struct Binding {
           return fail(Mismatch::Type, progress, &param, given[i]);
         }
         ++progress;
-      } else if (param.has_default) {
+      } else if (param.has_default()) {
         out = param.default_value;
       } else {
         return fail(Mismatch::Missing, progress, &param, nullptr);
@@ -335,12 +337,12 @@ std::string got(const Mismatch& mismatch) {
   if (mismatch.kind == Mismatch::Missing) return "nothing";
   PyObject* object = mismatch.object;
   // "tuple of ints" is wrong only because of what is inside.
-  if (is_list(object) && mismatch.param->kind != ParamKind::Tensor) {
+  if (is_list(object) && mismatch.param->kind != ArgumentKind::Tensor) {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i) {
       PyObject* item = PySequence_Fast_ITEMS(object)[i];
       int64_t ignored;
-      bool fits =
-          mismatch.param->kind == ParamKind::TensorList ? is_tensor(item) : to_int(item, &ignored);
+      bool fits = mismatch.param->kind == ArgumentKind::TensorList ? is_tensor(item)
+                                                                   : to_int(item, &ignored);
       if (!fits) return str(short_type_name(object), " with ", short_type_name(item));
     }
   }
@@ -354,13 +356,13 @@ std::string complaint(const std::vector<Mismatch>& best, const CallArgs& call) {
     case Mismatch::Missing: {
       std::string types;
       for (const Mismatch& mismatch : best) {
-        if (!mismatch.param || mismatch.param->name != first.param->name) continue;
+        if (!mismatch.param || mismatch.param->key != first.param->key) continue;
         std::string type = describe(*mismatch.param);
         if (mismatch.param->optional) type += " or None";
         if (types.find(type) != std::string::npos) continue;
         types += (types.empty() ? "" : " or ") + type;
       }
-      return str("argument '", first.param->name_text(), "' of type ", types, ", got ", got(first));
+      return str("argument '", first.param->key_text(), "' of type ", types, ", got ", got(first));
     }
     case Mismatch::UnknownName:
       return str("known argument names, got '", utf8(first.object), "'");

@@ -3,7 +3,7 @@
 
 #include <new>
 
-#include "bindings/op_schema.h"
+#include "bindings/op_signature.h"
 
 namespace weft::py {
 

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "runtime/value.h"
+#include "runtime/op_record.h"
 
 namespace weft {
 

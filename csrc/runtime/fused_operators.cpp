@@ -113,7 +113,8 @@ std::vector<Value> FusedGroup::run_operators(const Value* args, const std::vecto
     std::vector<Value> operands;
     auto tensor = step.tensors.begin();
     auto number = step.numbers.begin();
-    for (std::string_view type : argument_types(record.schema)) {
+    for (size_t i = 0; i < record.arg_count; ++i) {
+      const std::string_view type = argument_of(record, i).type;
       if (type.starts_with("Tensor")) {
         operands.push_back(value(*tensor++));
       } else if (over_rows && type != "float") {

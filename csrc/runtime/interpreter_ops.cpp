@@ -85,7 +85,7 @@ const Tensor* find_donor(const Site& site, const Value* args) {
 
 void fail_operand(const Operator& op, size_t arg, const Value& value) {
   fail(ErrorKind::Type, str(op.record->name, ": expected argument ", arg, " of type ",
-                            argument_types(op.record->schema)[arg], ", got ", type_name(value)));
+                            argument_of(*op.record, arg).type, ", got ", type_name(value)));
 }
 void fail_scalar(const Value& value) {
   fail(ErrorKind::Type, str("expected an int, float or bool, got ", type_name(value)));

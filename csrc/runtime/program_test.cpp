@@ -142,23 +142,31 @@ TEST(program_shows_places) {
   CHECK_EQ(program->highlight(0, "f"), "  File \"<unknown>\", in f");
 }
 
-TEST(operator_schemas_are_split) {
-  const auto types = argument_types("f(Tensor(a!) self, int[2] k=[1, 2], *, str s=\", x\") -> ()");
-  CHECK_EQ(types.size(), 3);
-  CHECK_EQ(types[0], "Tensor(a!)");
-  CHECK_EQ(types[1], "int[2]");
-  CHECK_EQ(types[2], "str");
-  const auto fits = [](std::string_view type, ValueTag tag) {
-    return (tags_of_type(type) >> static_cast<uint32_t>(tag) & 1) != 0;
+TEST(arguments_of_operators_are_data) {
+  const OpRecord& record = *find_operator("aten::max_pool2d")->record;
+  const SchemaArgument& stride = argument_of(record, 2);
+  CHECK_EQ(std::string(stride.name) + " " + stride.type, "stride int[2]");
+  CHECK_TRUE(stride.kind == ArgumentKind::IntList && stride.list_size == 2 && !stride.optional);
+  CHECK_TRUE(stride.make_default().to_ints().empty() && !argument_of(record, 1).make_default);
+  CHECK_EQ(argument_of(record, 5).make_default().to_bool(), false);
+  CHECK_TRUE(argument_of(*find_operator("aten::add_.Tensor")->record, 0).written);
+}
+
+TEST(operators_accept_values_of_their_types) {
+  const auto fits = [](const char* op, size_t arg, ValueTag tag) {
+    return find_operator(op)->accepts(arg, tag);
   };
-  CHECK_TRUE(fits("Tensor(a!)", ValueTag::Tensor) && !fits("Tensor", ValueTag::None));
-  CHECK_TRUE(fits("Tensor?", ValueTag::None) && fits("int[2]?", ValueTag::None));
-  CHECK_TRUE(fits("Tensor?[]", ValueTag::OptionalTensorList));
-  CHECK_FALSE(fits("Tensor[]", ValueTag::OptionalTensorList));
-  CHECK_TRUE(fits("t[](a!)", ValueTag::List) && !fits("t[]", ValueTag::Tensor));
-  CHECK_TRUE(fits("Dict(str, t)(a!)", ValueTag::Dict) && !fits("Dict(str, t)", ValueTag::List));
-  CHECK_TRUE(fits("int[][]", ValueTag::List) && !fits("int[][]", ValueTag::IntList));
-  CHECK_TRUE(fits("(int, str)", ValueTag::Tuple) && fits("Any", ValueTag::Object));
+  CHECK_TRUE(fits("aten::add_.Tensor", 0, ValueTag::Tensor));
+  CHECK_FALSE(fits("aten::add_.Tensor", 0, ValueTag::None));
+  CHECK_TRUE(fits("aten::clamp.Tensor", 1, ValueTag::None));
+  CHECK_TRUE(fits("aten::sum.dim_IntList", 1, ValueTag::None));
+  CHECK_TRUE(fits("aten::index.Tensor", 1, ValueTag::OptionalTensorList));
+  CHECK_FALSE(fits("aten::cat", 0, ValueTag::OptionalTensorList));
+  CHECK_TRUE(fits("aten::append.t", 0, ValueTag::List));
+  CHECK_FALSE(fits("aten::append.t", 0, ValueTag::Tensor));
+  CHECK_TRUE(fits("aten::append.t", 1, ValueTag::Object));
+  CHECK_TRUE(fits("aten::keys.str", 0, ValueTag::Dict));
+  CHECK_FALSE(fits("aten::keys.str", 0, ValueTag::List));
 }
 
 }  // namespace

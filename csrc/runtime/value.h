@@ -194,23 +194,4 @@ class Value {
 };
 static_assert(sizeof(Value) == 16);
 
-// The boxed call of an operator: args as the schema lists them, defaults filled in; results in
-// order.
-using BoxedFn = void (*)(const Value* args, Value* results);
-
-// One row of the operator table as the runtime sees it (generated).
-struct OpRecord {
-  const char* name;      // "add"
-  const char* overload;  // "Tensor"
-  const char* schema;    // "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
-  const char* doc;       // its sentence, sizes, dtypes, errors
-  const char* example;   // behind the docs of all overloads of the name; they have the same
-  BoxedFn call;
-  uint8_t arg_count, result_count;
-  uint8_t variants;  // bit 0: module function, bit 1: Tensor method, bit 2: nn.functional function
-                     // (module-private name), bit 4: a number may stand for the first tensor, bit
-                     // 6: the numbers after its tensors may stand between them
-};
-std::span<const OpRecord> op_records();
-
 }  // namespace weft

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from gen.arguments import Arguments
 from gen.cpp import quote
 from gen.docs import Docs
 from weft._ops.forms import PLAIN, Form
@@ -75,9 +76,9 @@ def file(families: Mapping[str, Sequence[Form]]) -> str:
     return "\n".join([*lines, "}  // namespace weft::boxed", ""])
 
 
-def records(forms: Sequence[Form]) -> str:
+def records(forms: Sequence[Form], arguments: Arguments) -> str:
     """op_records.cpp: the table as the runtime sees it, documentation included."""
-    lines = ['#include "runtime/value.h"', "", "namespace weft {", "namespace boxed {", ""]
+    lines = ['#include "runtime/op_record.h"', "", "namespace weft {", "namespace boxed {", ""]
     docs = Docs([form.row for form in forms if form.kind == PLAIN])
     lines += [f"void {form.id}(const Value*, Value*);" for form in forms]
     lines += ["", "}  // namespace boxed", "", "namespace {", "constexpr OpRecord kRecords[] = {"]
@@ -87,7 +88,7 @@ def records(forms: Sequence[Form]) -> str:
             f"    {{{quote(schema.name)}, {quote(schema.overload)},\n     {quote(str(schema))},\n"
             f"     {quote(docs.row(form.row))},\n     {quote(docs.example(schema.name))},\n"
             f"     boxed::{form.id}, {len(schema.args)}, {len(schema.returns)}, "
-            f"{form.variant_bits}}},"
+            f"{form.variant_bits}, {arguments.add(schema)}}},"
         )
     lines += ["};", "}  // namespace", ""]
     lines += [

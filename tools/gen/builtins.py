@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gen.arguments import Arguments
 from gen.cpp import quote
 from weft._ops import builtins
 from weft._ops.builtins.rows import PARAMETERS, SCALARS, Builtin
@@ -44,10 +45,10 @@ namespace {
 FILES = ("builtin_bodies.h", "builtin_scalars.h", "builtin_records.cpp")
 
 
-def files() -> dict[str, str]:
+def files(arguments: Arguments) -> dict[str, str]:
     """Every file of the builtins, by name."""
     rows = list(builtins.load().values())
-    return dict(zip(FILES, (bodies_header(rows), scalars_header(rows), records(rows))))
+    return dict(zip(FILES, (bodies_header(rows), scalars_header(rows), records(rows, arguments))))
 
 
 # Items and keys: bodies serve lists and dicts of every type.
@@ -114,7 +115,7 @@ def scalars_header(rows: Sequence[Builtin]) -> str:
     return "\n".join([*lines, ""]) + "\n"
 
 
-def records(rows: Sequence[Builtin]) -> str:
+def records(rows: Sequence[Builtin], arguments: Arguments) -> str:
     """builtin_records.cpp."""
     lines = [_RECORDS_PRELUDE]
     for row in rows:
@@ -128,7 +129,8 @@ def records(rows: Sequence[Builtin]) -> str:
         lines.append(
             f"    {{{quote(row.name)}, {quote(row.overload)},\n     {quote(schema_text(row))},\n"
             f'     {quote(row.doc)}, "",\n     Boxed<static_cast<{signature}>({body})>::call, '
-            f"{len(row.args) + row.schema.varargs}, {len(row.returns)}, 0}},"
+            f"{len(row.args) + row.schema.varargs}, {len(row.returns)}, 0, "
+            f"{arguments.add(row.schema)}}},"
         )
     lines += ["};", "}  // namespace", "}  // namespace builtins", ""]
     lines += [

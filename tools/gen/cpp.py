@@ -111,7 +111,7 @@ def literal(value: Any) -> str:
 def quote(text: str) -> str:
     """A C++ string literal."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
+    return '"' + "".join(c if c.isprintable() else f"\\{ord(c):03o}" for c in escaped) + '"'
 
 
 _BUILTINS = {

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from weft._ops.schema import parse
 from weft._ops.table import body_of, op, ops
 
 # ---- what a view shows, in memory of its own ----
 
 
 def _copied(schema: str, expression: str) -> None:
-    name = schema.partition("(")[0].partition(".")[0].removesuffix("_copy")
+    name = parse(schema).name.removesuffix("_copy")
     op(
         schema,
         doc=f"The result of {name}, as a copy.",

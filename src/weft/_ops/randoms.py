@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from weft._ops.schema import parse
 from weft._ops.table import op
 
 _REST = "Layout? layout=None, Device? device=None, bool? pin_memory=None"
@@ -25,8 +26,9 @@ def _random(
     tags = (
         ("random", "nondifferentiable", "factory") if factory else ("random", "nondifferentiable")
     ) + (("casts_out",) if casts_out else ())
-    name = schema.split("(")[0].split(".")[0]
-    op(f"{schema} -> Tensor", doc=doc, random=name, tags=tags, variants=variants, out=out, **rest)
+    schema = f"{schema} -> Tensor"
+    name = parse(schema).name
+    op(schema, doc=doc, random=name, tags=tags, variants=variants, out=out, **rest)
 
 
 def _fresh(head: str, doc: str, options: str = _OPTIONS, shape: str = "size") -> None:
@@ -145,14 +147,13 @@ _random(
 
 
 def _fill(schema: str, doc: str) -> None:
-    name = schema.split("(")[0].split(".")[0]
-    tensors = [part for part in schema.split("(", 1)[1].split(", ") if part.startswith("Tensor ")]
+    parsed = parse(f"{schema} -> Tensor(a!)")
     op(
-        f"{schema} -> Tensor(a!)",
+        str(parsed),
         doc=doc,
-        random=name,
+        random=parsed.name,
         tags=("random",),
-        constants=tuple(part.split()[1] for part in tensors),
+        constants=tuple(arg.name for arg in parsed.args if arg.type == "Tensor" and not arg.alias),
         grad={"self": "None"},
     )
 

@@ -23,6 +23,7 @@ BASE_TYPES = frozenset(
         "Tensor",
         "Scalar",
         "int",
+        "SymInt",  # PyTorch's, an int
         "float",
         "bool",
         "str",
@@ -293,6 +294,7 @@ class _Parser:
         if kind != "name" or not (self.builtin or base in BASE_TYPES):
             self.fail("a type", at, base)
         self.next += 1
+        base = "int" if base == "SymInt" else base
         return base + self.type_list() if base in GENERIC_TYPES else base
 
     def type_list(self) -> str:
@@ -337,6 +339,8 @@ class _Parser:
             value = ast.literal_eval(text)
         elif text == "inf":
             value = float("inf")
+        elif kind == "name" and base_of(type_) == "ScalarType":
+            value = text
         else:
             self.fail(f"a default of type {type_}", at, text)
         if not self.builtin and not _fits(value, type_):
@@ -369,8 +373,8 @@ def _fits(value: Any, type_: str) -> bool:
     base = base_of(type_)
     if isinstance(value, tuple):
         return is_list(type_)
-    if isinstance(value, str):
-        return base == "str"
+    if isinstance(value, str):  # dtypes and devices by name: in schemas of programs
+        return base in ("str", "Device", "ScalarType")
     if isinstance(value, bool):
         return base in ("bool", "Scalar")
     if isinstance(value, int):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from weft._ops.schema import parse
 from weft._ops.table import backward_op, op
 
 # Where PyTorch has no function of the name; "": for C++ and formulas alone.
@@ -14,7 +15,7 @@ _VARIANTS = {
 
 
 def _view(schema: str, name: str, gradient: str, doc: str, **rest: Any) -> None:
-    variants = _VARIANTS.get(schema.split("(")[0], "fm")
+    variants = _VARIANTS.get(parse(schema).key, "fm")
     op(schema, doc=doc, view=name, grad={"self": gradient}, variants=variants, **rest)
 
 
@@ -240,7 +241,7 @@ for _schema, _count, _doc in (
 
 
 def _back(schema: str, gradient: str, doc: str) -> None:
-    first = schema.split("(")[1].split(",")[0].split()[1]
+    first = parse(schema).args[0].name
     shape = "input_size" if "input_size" in schema else "size"
     backward_op(schema, doc=doc, grad={first: gradient}, shape=shape, result=first)
 

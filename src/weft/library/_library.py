@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from weft._ops.schema import parse
 from weft.library._operator import KEYS, OPERATORS, Operator, define, of
 from weft.library._overloads import forget
 
@@ -66,7 +67,7 @@ class Library:
         library of kind "IMPL", ValueError for no schema."""
         if self.kind == "IMPL":
             raise RuntimeError("define: expected a library of kind DEF or FRAGMENT, got IMPL")
-        name = schema.partition("(")[0].strip().partition(".")[0]
+        name = parse(schema).name
         operator = define(f"{self.ns}::{name}", schema.strip())
         self._made.append((operator.qualname, operator.schema.overload_name))
         return name

@@ -92,12 +92,11 @@ class Operator:
         """The schema as compilers know it, with the defaults that hold."""
         schema = self.schema
         args = [
-            [a.name, a.type, schema.may_omit(a), None, a.kwarg_only, a.alias]
-            for a in schema.parsed.args
+            [a.name, a.type, a.has_default, None, a.kwarg_only, a.alias] for a in schema.parsed.args
         ]
         returns = [[r.name, r.type, r.alias] for r in schema.parsed.returns]
         made = schema_parts.parse(self.qualname, [args, returns, False])
-        given = {a.name: schema.default(a) for a in schema.parsed.args if schema.may_omit(a)}
+        given = {a.name: schema.default(a) for a in schema.parsed.args if a.has_default}
         filled = [
             schema_parts.Arg(
                 a.name, a.type, given.get(a.name), a.has_default, a.kwarg_only, a.length, a.alias

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from weft import _C
@@ -11,8 +10,6 @@ from weft._ops.schema import Arg, base_of, is_list, is_optional, parse
 from weft._ops.schema import Schema as Parsed
 from weft.jit.schema_parts import type_of_text
 
-_DTYPE_DEFAULT = re.compile(r"(ScalarType\??\s+\w+)=(\w+)")
-_DEVICE_DEFAULT = re.compile(r"(Device\??\s+\w+)=(\"[^\"]*\")")
 _KINDS: dict[str, Any] = {
     "Tensor": Tensor,
     "int": int,
@@ -55,12 +52,8 @@ class Schema:
     def __init__(self, qualname: str, text: str) -> None:
         """text: "f.overload(Tensor x) -> Tensor", without the namespace."""
         self.name = qualname
-        self._defaults = {
-            **{m[1].split()[-1]: getattr(_C, m[2], None) for m in _DTYPE_DEFAULT.finditer(text)},
-            **{m[1].split()[-1]: _C.device(m[2][1:-1]) for m in _DEVICE_DEFAULT.finditer(text)},
-        }
-        plain = _DEVICE_DEFAULT.sub(r"\1", _DTYPE_DEFAULT.sub(r"\1", text))
-        self.parsed: Parsed = parse(plain.replace("SymInt", "int"))
+        parsed = parse(text)
+        self.parsed: Parsed = parsed._replace(args=tuple(map(_with_objects, parsed.args)))
         self.overload_name = self.parsed.overload
         self._text = f"{qualname.partition('::')[0]}::{text.strip()}"
 
@@ -92,12 +85,7 @@ class Schema:
 
     def default(self, arg: Arg) -> Any:
         """The value of an argument that a call leaves out."""
-        if arg.name in self._defaults:
-            return self._defaults[arg.name]
-        value = arg.default
-        if arg.base == "ScalarType" and isinstance(value, int):
-            return next(dtype for dtype in _C._dtypes if dtype._number == value)
-        return list(value) if isinstance(value, tuple) else value
+        return list(arg.default) if isinstance(arg.default, tuple) else arg.default
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """The arguments of a call in the order of the schema. RuntimeError where they do not fit
@@ -112,16 +100,12 @@ class Schema:
             given[name] = value
         bound = []
         for arg in self.parsed.args:
-            if arg.name not in given and not self.may_omit(arg):
+            if arg.name not in given and not arg.has_default:
                 self._refuse(f"a value for argument '{arg.name}'", "none")
             bound.append(given.pop(arg.name) if arg.name in given else self.default(arg))
         if given:
             self._refuse(f"names of arguments, of {self}", sorted(given))
         return bound
-
-    def may_omit(self, arg: Arg) -> bool:
-        """Whether a call may leave an argument out."""
-        return arg.has_default or arg.name in self._defaults
 
     def check(self, given: list[Any]) -> None:
         """Raises RuntimeError where the value of an argument is not of its type."""
@@ -137,6 +121,16 @@ class Schema:
 
     def _refuse(self, expected: str, got: object) -> None:
         raise RuntimeError(f"{self.name}: expected {expected}, got {got}; it is {self}")
+
+
+def _with_objects(arg: Arg) -> Arg:
+    """The default as the object that calls pass: dtypes stand in texts by number or by name."""
+    value = arg.default
+    if arg.base == "ScalarType" and isinstance(value, int):
+        value = next(dtype for dtype in _C._dtypes if dtype._number == value)
+    elif arg.base in ("ScalarType", "Device") and isinstance(value, str):
+        value = _C.device(value) if arg.base == "Device" else getattr(_C, value, None)
+    return arg._replace(default=value)
 
 
 def _fits(value: Any, arg: Arg) -> bool:
