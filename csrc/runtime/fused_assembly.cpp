@@ -45,15 +45,6 @@ void round_tile(void* const* operands, int64_t n, const tile::ScalarSlot*) {
   }
 }
 
-// Operators that take any integers as they are; others may refuse some (a division by 0).
-bool is_plain_on_integers(const std::string& op) {
-  for (const char* name : {"add_Tensor", "sub_Tensor", "mul_Tensor", "add_Scalar", "sub_Scalar",
-                           "mul_Scalar", "neg", "maximum", "minimum", "where_self"}) {
-    if (op == name) return true;
-  }
-  return false;
-}
-
 // Puts the kernels of a group's steps together for one key.
 class Assembler {
  public:
@@ -146,7 +137,7 @@ class Assembler {
       if (types[i] != (mask ? SlotType::Bool : SlotType::Int64)) return false;
     }
     const SlotType type = plain(tile::output_slot(row, 0).type);
-    if (type != SlotType::Bool && !is_plain_on_integers(spec_.steps[s].op)) return false;
+    if (type != SlotType::Bool && !row.any_integers) return false;
     place(s, row, inputs, type == SlotType::Bool ? type : SlotType::Int64, own_set(kernel), true);
     return true;
   }

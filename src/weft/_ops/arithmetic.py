@@ -19,7 +19,7 @@ op(
     doc="self + alpha * other, element by element.",
     pointwise=lambda self, other, alpha: self + alpha * other,
     weak=("alpha",),
-    tags=("commutative", "cheap", "number_first", "two_numbers", "numbers_between"),
+    tags=("commutative", "cheap", "number_first", "two_numbers", "numbers_between", "any_integers"),
     grad={"self": "grad", "other": "grad if alpha == 1 else grad * alpha.conj()"},
     out="out",
 )
@@ -29,7 +29,7 @@ op(
     pointwise=lambda self, other, alpha: self + alpha * other,
     weak=("alpha",),
     grad={"self": "grad"},
-    tags=("cheap",),
+    tags=("cheap", "any_integers"),
 )
 op(
     "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
@@ -39,7 +39,7 @@ op(
     dtypes=NUMBERS,
     grad={"self": "grad", "other": "-grad if alpha == 1 else grad * -alpha.conj()"},
     out="out",
-    tags=("cheap", "number_first", "two_numbers", "numbers_between", "no_masks"),
+    tags=("cheap", "number_first", "two_numbers", "numbers_between", "no_masks", "any_integers"),
 )
 op(
     "sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
@@ -48,7 +48,7 @@ op(
     weak=("alpha",),
     dtypes=NUMBERS,
     grad={"self": "grad"},
-    tags=("cheap", "no_masks"),
+    tags=("cheap", "no_masks", "any_integers"),
 )
 op(
     "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
@@ -78,7 +78,7 @@ op(
     "mul.Tensor(Tensor self, Tensor other) -> Tensor",
     doc="self * other, element by element.",
     pointwise=lambda self, other: self * other,
-    tags=("commutative", "cheap", "number_first", "two_numbers", "exact_number"),
+    tags=("commutative", "cheap", "number_first", "two_numbers", "exact_number", "any_integers"),
     grad={"self": "grad * other.conj()", "other": "grad * self.conj()"},
     out="out",
 )
@@ -87,7 +87,7 @@ op(
     doc="self * other for a number `other`.",
     pointwise=lambda self, other: self * other,
     grad={"self": "grad * other.conj()"},
-    tags=("cheap", "exact_number"),
+    tags=("cheap", "exact_number", "any_integers"),
 )
 op(
     "div.Tensor(Tensor self, Tensor other) -> Tensor",

@@ -16,7 +16,7 @@ op(
     doc="The greater of both, element by element; NaN wins.",
     pointwise=lambda self, other: maximum(self, other),
     dtypes=("bool", *_REAL),
-    tags=("commutative", "cheap"),
+    tags=("commutative", "cheap", "any_integers"),
     grad={
         "self": "where(self == other, grad / 2, grad).masked_fill(self < other, 0)",
         "other": "where(self == other, grad / 2, grad).masked_fill(self > other, 0)",
@@ -28,7 +28,7 @@ op(
     doc="The lesser of both, element by element; NaN wins.",
     pointwise=lambda self, other: minimum(self, other),
     dtypes=("bool", *_REAL),
-    tags=("commutative", "cheap"),
+    tags=("commutative", "cheap", "any_integers"),
     grad={
         "self": "where(self == other, grad / 2, grad).masked_fill(self > other, 0)",
         "other": "where(self == other, grad / 2, grad).masked_fill(self < other, 0)",
@@ -155,7 +155,7 @@ op(
     bool_inputs=("condition",),
     grad={"self": "where(condition, grad, 0)", "other": "where(condition, 0, grad)"},
     variants="fm",
-    tags=("cheap", "exact_out"),
+    tags=("cheap", "exact_out", "any_integers"),
 )
 op(
     "where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor",

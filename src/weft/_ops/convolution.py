@@ -181,7 +181,7 @@ op(
     "Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
     doc="Each channel brought to mean 0 and variance 1 (by its own statistics in training, which "
     "update the running ones; else by the running ones), then weight and bias.",
-    tags=("composite", "writes_statistics"),
+    tags=("composite", "writes_statistics", "one_walk"),
     like="input",
 )
 backward_op(

@@ -44,7 +44,7 @@ op(
 op(
     "contiguous(Tensor(a) self, *, MemoryFormat memory_format=0) -> Tensor(a)",
     doc="self if its elements lie in order without gaps, else a copy for which they do.",
-    tags=("composite",),
+    tags=("composite", "checks_format"),
     variants="m",
     like="self",
 )

@@ -92,7 +92,7 @@ def _normalise(row: Any, x: Any, eps: Any) -> tuple[Any, Any, Any]:
 @body_of(
     "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
     "float eps=1e-05, bool cudnn_enable=True) -> Tensor",
-    tags=("fusible",),
+    tags=("fusible", "normalizes"),
     like="input",
 )
 def _layer_norm(

@@ -33,6 +33,10 @@ TAGS = frozenset(
         "writes_statistics",  # in training, though the schema does not say so: arguments running_*
         "total",  # cannot raise, whatever the arguments of its types are
         "checks_dims",  # raises only where its dimensions do not fit the rank
+        "checks_order",  # raises only where its list is no order of all dimensions
+        "checks_matrix",  # raises only for more than two dimensions
+        "checks_format",  # raises only where a memory format wants another rank
+        "adds_dim",  # its result has one dimension more
         "bitwise",  # of masks gives a mask
         "number_first",  # its function takes a number for its first tensor: add(2, x)
         "two_numbers",  # and numbers alone: add(2, 3)
@@ -41,11 +45,14 @@ TAGS = frozenset(
         "no_masks",  # takes no bools, beside other numbers neither
         "exact_number",  # its right operand is not rounded to 16 bits where it is one number
         "converts_number",  # a number is cut off to an integer where the tensor holds integers
+        "any_integers",  # are taken as they are: other operators may refuse some
         "exact_out",  # on elements, or a reduction: out= has the dtype of the result
         "casts_out",  # of another kind: out= may have another dtype that holds the result
         "distinct_out",  # out= shares no memory with its tensors
         "cheap",  # takes less time than to read and write its tensors
         "layer",  # its second and third arguments are a weight and a bias
+        "normalizes",  # rows to mean 0 and variance 1, then a weight and a bias
+        "one_walk",  # over the elements of its first argument, whose dtype its result has
         "convolution",
         "by_channels",  # of images whose channels lie together gives such ones
         "fusible",  # a step of fusion groups, over all elements or the last dimension

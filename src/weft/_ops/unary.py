@@ -52,7 +52,7 @@ op(
     pointwise=lambda self: -self,
     dtypes=NUMBERS,
     grad={"self": "-grad"},
-    tags=("cheap", "exact_out"),
+    tags=("cheap", "exact_out", "any_integers"),
 )
 
 

@@ -31,13 +31,13 @@ _view(
 )  # fmt: skip
 _view(
     "t(Tensor(a) self) -> Tensor(a)", "t", "grad.t()",
-    "The transpose of a matrix; vectors and numbers stay as they are.", tags=("checks_dims",),
+    "The transpose of a matrix; vectors and numbers stay as they are.", tags=("checks_matrix",),
     shape="self[::-1]",
 )  # fmt: skip
 _view(
     "permute(Tensor(a) self, int[] dims) -> Tensor(a)", "permute",
     "grad.permute(inverse_permutation(dims))", "The dimensions in the order `dims`.",
-    tags=("checks_dims",), shape="permuted(self, dims)",
+    tags=("checks_order",), shape="permuted(self, dims)",
 )  # fmt: skip
 _view(
     "movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", "movedim",
@@ -63,7 +63,8 @@ _view(
 )  # fmt: skip
 _view(
     "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", "unsqueeze", "grad.squeeze(dim)",
-    "With a new dimension of size 1 at `dim`.", tags=("checks_dims",), shape="inserted(self, dim)",
+    "With a new dimension of size 1 at `dim`.", tags=("checks_dims", "adds_dim"),
+    shape="inserted(self, dim)",
 )  # fmt: skip
 _view(
     "select.int(Tensor(a) self, int dim, int index) -> Tensor(a)", "select",

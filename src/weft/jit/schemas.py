@@ -265,9 +265,10 @@ def of(kind: str) -> Operator:
 
 
 @cache
-def compares_identity(kind: str) -> bool:
-    """Whether an operator of that kind asks if two values are the same object."""
-    return kind.startswith("aten::__is") and "compares_identity" in of(kind).tags
+def tags_of(kind: str) -> frozenset[str]:
+    """The tags of the operator of a kind; none for the IR's own nodes."""
+    operator = find(kind)
+    return frozenset() if operator is None else operator.tags
 
 
 def find(kind: str) -> Operator | None:

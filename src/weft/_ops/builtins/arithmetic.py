@@ -160,7 +160,8 @@ for _name, _sign, _function in (
         f"{_name}.int(int a, int b) -> int", f"a {_sign} b", _function, f"a {_sign} b, bit by bit.",
         ("commutative", "total"),
     )  # fmt: skip
-builtin("__not__(bool self) -> bool", "!a", operator.not_, "Whether it is False.", ("total",))
+builtin("__not__(bool self) -> bool", "!a", operator.not_, "Whether it is False.",
+        ("total", "negation"))  # fmt: skip
 builtin("bitwise_not.int(int a) -> int", "~a", operator.invert, "Every bit changed: -a - 1.")
 
 

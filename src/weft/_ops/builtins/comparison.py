@@ -74,5 +74,5 @@ _IDENTITY = ("total", "compares_identity")
 builtin("__is__(t1 self, t2 obj) -> bool", "is_same(a, b)", _is, "The same object.", _IDENTITY)
 builtin(
     "__isnot__(t1 self, t2 obj) -> bool", "!is_same(a, b)", lambda a, b: not _is(a, b),
-    "Another object.", _IDENTITY,
+    "Another object.", (*_IDENTITY, "negation"),
 )  # fmt: skip

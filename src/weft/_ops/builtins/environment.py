@@ -10,7 +10,7 @@ builtin = partial(_builtin, family="environment")
 
 
 builtin("manual_seed(int seed) -> ()", "seed_generator", None, "Seeds the default generator.",
-        ("side_effect",))  # fmt: skip
+        ("side_effect", "seeds"))  # fmt: skip
 builtin("Generator(Device? device=None) -> Generator", "generator_make", None,
         "A new generator of random numbers.", ("side_effect",))  # fmt: skip
 builtin("manual_seed.generator(Generator self, int seed) -> Generator", "generator_manual_seed",

@@ -27,7 +27,7 @@ builtin("len.t(t[] a) -> int", "list_len(a)", len, "How many items.", ("total", 
 builtin("len.any(Any[] a) -> int", "list_len(a)", len, "How many items.", ("total", "length"))
 builtin(
     "append.t(t[](a!) self, t(c -> *) el) -> t[](a!)", "list_append_item", _then(list.append),
-    "Adds an item at the end.",
+    "Adds an item at the end.", ("append",),
 )  # fmt: skip
 builtin(
     "extend.t(t[](a!) self, t[] other) -> ()", "list_extend", list.extend,

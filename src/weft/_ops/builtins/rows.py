@@ -32,6 +32,11 @@ TAGS = frozenset(
         "never",  # is false, whatever its arguments are
         "length",  # of a list
         "item",  # of a list, by its index
+        "append",  # of an item to a list
+        "size",  # of a tensor, by its dimension
+        "negation",  # true where another operator, or its argument, is false
+        "of_data",  # makes a tensor of a number or of nested lists
+        "seeds",  # the default generator
         "relayout",  # changes the sizes of its first argument
     )
 )
@@ -108,7 +113,7 @@ class Builtin:
         return (
             self.is_expression
             and self.family in SCALAR_FAMILIES
-            and not self.tags - {"commutative", "total"}
+            and not self.tags - {"commutative", "total", "negation"}
             and len(self.args) in (1, 2)
             and len(self.returns) == 1
             and all(arg.type in SCALARS for arg in self.args)

@@ -22,7 +22,7 @@ def _method(name: str) -> Callable[..., Any]:
 builtin("size(Tensor self) -> int[]", "tensor_size", lambda self: list(self.shape), "Its sizes.",
         ("total", "metadata"))  # fmt: skip
 builtin("size.int(Tensor self, int dim) -> int", "a.size(b)", _method("size"), "One size.",
-        ("metadata",))  # fmt: skip
+        ("metadata", "size"))  # fmt: skip
 builtin("dim(Tensor self) -> int", "a.dim()", _method("dim"), "How many dimensions.",
         ("total", "metadata"))  # fmt: skip
 builtin("ndimension(Tensor self) -> int", "a.dim()", _method("dim"), "How many dimensions.")
@@ -133,11 +133,11 @@ builtin("device.with_index(str type, int index) -> Device", "device_make", None,
 _OPTIONS = "*, ScalarType? dtype=None, Device? device=None"
 for _type in ("bool", "int", "float", "complex"):
     builtin(f"tensor.{_type}({_type} t, {_OPTIONS}, bool requires_grad=False) -> Tensor",
-            "tensor_of", None, "A 0-d tensor.")  # fmt: skip
+            "tensor_of", None, "A 0-d tensor.", ("of_data",))  # fmt: skip
     builtin(f"as_tensor.{_type}({_type} t, {_OPTIONS}) -> Tensor",
             "tensor_like", None, "A 0-d tensor.")  # fmt: skip
 builtin(f"tensor(t[] data, {_OPTIONS}, bool requires_grad=False) -> Tensor", "tensor_of", None,
-        "A tensor of the numbers in nested lists.")  # fmt: skip
+        "A tensor of the numbers in nested lists.", ("of_data",))  # fmt: skip
 builtin(f"as_tensor.list(t[] data, {_OPTIONS}) -> Tensor", "tensor_like", None,
         "A tensor of the numbers in nested lists.")  # fmt: skip
 builtin(f"as_tensor(Tensor(a) data, {_OPTIONS}) -> Tensor(a)", "tensor_as", None,

@@ -10,7 +10,7 @@ from weft.jit.codegen.registers import is_scalar_register
 from weft.jit.codegen.scalars import is_scalar_type, literal, scalar_instruction
 from weft.jit.ir import Block, Node, Value
 from weft.jit.ir import types as ty
-from weft.jit.schemas import compares_identity
+from weft.jit.schemas import tags_of
 
 if TYPE_CHECKING:
     from weft.jit.codegen.lower import Lowering
@@ -62,16 +62,15 @@ def defer(low: Lowering, node: Node) -> bool:
 
 @functools.cache
 def _may_be_fusible(kind: str) -> bool:
-    if kind == "aten::__not__" or compares_identity(kind):
+    if tags_of(kind) & {"negation", "compares_identity"}:
         return True
     scalar = scalar_instruction(kind)
     return scalar is not None and scalar.gives_bool
 
 
 def _is_fusible(low: Lowering, node: Node) -> bool:
-    if node.kind == "aten::__not__":
-        return node.inputs[0].type == ty.BOOL and not node.inputs[0].is_constant
-    if compares_identity(node.kind):
+    tags = tags_of(node.kind)
+    if "compares_identity" in tags:
         left, right = node.inputs
         if left.type == ty.NONE:
             left, right = right, left
@@ -79,6 +78,8 @@ def _is_fusible(low: Lowering, node: Node) -> bool:
         return (
             right.type == ty.NONE and right.is_constant and stays and not is_scalar_type(left.type)
         )
+    if "negation" in tags:
+        return node.inputs[0].type == ty.BOOL and not node.inputs[0].is_constant
     scalar = scalar_instruction(node.kind)
     if scalar is None or not scalar.gives_bool:
         return False
@@ -91,11 +92,12 @@ def jump_on(low: Lowering, condition: Value, when: bool) -> Code:
     node = low.deferred.get(condition)
     if node is None:
         return low.emit(f"jump_{word}", b=low.scalar_source(condition))
-    if compares_identity(node.kind):
+    tags = tags_of(node.kind)
+    if "compares_identity" in tags:
         left = node.inputs[1] if node.inputs[0].type == ty.NONE else node.inputs[0]
-        is_none = when == (node.kind == "aten::__is__")
+        is_none = when != ("negation" in tags)
         return low.emit(f"jump_{'if' if is_none else 'unless'}_none", b=low.registers.of[left])
-    if node.kind == "aten::__not__":
+    if "negation" in tags:
         return low.emit(f"jump_{'unless' if when else 'if'}", b=low.scalar_source(node.inputs[0]))
     scalar = scalar_instruction(node.kind)
     assert scalar is not None

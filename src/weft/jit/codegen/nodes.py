@@ -22,7 +22,8 @@ _HANDLERS = Rules()
 
 def lower(low: Lowering, node: Node) -> None:
     """Adds the code of a node."""
-    handler = _identity if schemas.compares_identity(node.kind) else _HANDLERS.get(node.kind)
+    same = "compares_identity" in schemas.tags_of(node.kind)
+    handler = _identity if same else _HANDLERS.get(node.kind)
     if handler is not None:
         handler(low, node)
         return
@@ -310,7 +311,7 @@ def _identity(low: Lowering, node: Node) -> None:
     left, right = node.inputs
     if left.type == ty.NONE:
         left, right = right, left
-    name = "is_none" if node.kind == "aten::__is__" else "is_not_none"
+    name = "is_not_none" if "negation" in schemas.tags_of(node.kind) else "is_none"
     if right.type != ty.NONE or left.is_constant or is_scalar_register(low.registers.of[left]):
         _operator(low, node)
         return

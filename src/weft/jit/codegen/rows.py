@@ -46,12 +46,12 @@ SHAPE, KEPT = object(), object()
 
 def applies(row: RowFacts) -> bool:
     """Whether `apply` knows a row."""
-    return row.is_row_step or row.key == "layer_norm"
+    return row.is_row_step or "normalizes" in row.tags
 
 
 def apply(steps: Steps, row: RowFacts, names: Mapping[str, Any]) -> Any:
     """The result of a row operator: an operand, or a tuple of them. Raises NotFusible."""
-    if row.key == "layer_norm":
+    if "normalizes" in row.tags:
         return _layer_norm(steps, names)
     if "spreads" in row.tags:
         return _spread(steps, names)

@@ -11,13 +11,12 @@ from weft.jit.frontend.environment import Scope
 from weft.jit.frontend.values import UNKNOWN, Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Block, Graph, Node, Value
+from weft.jit.ir.node_rules import CALLS
 from weft.jit.ir.source import SourceRange
 
 _STATIC_DEPTH = 16
 # Behind these an attribute that was read before may be another one.
-_MAY_CHANGE = frozenset(
-    ("prim::SetAttr", "prim::CallMethod", "prim::CallFunction", "prim::CallPython", "aten::wait")
-)
+_MAY_CHANGE = CALLS - {"prim::fork"} | {"prim::SetAttr"}
 _SCALARS = (ty.INT, ty.FLOAT, ty.BOOL, ty.STR, ty.COMPLEX)
 
 

@@ -11,6 +11,10 @@ from weft.jit.ir.literals import type_of_constant
 from weft.jit.ir.relations import is_subtype
 
 RULES: dict[str, Callable[[Node], None]] = {}
+# Nodes that run code which is not in the graph.
+CALLS = frozenset(
+    ("prim::CallFunction", "prim::CallMethod", "prim::CallPython", "prim::fork", "aten::wait")
+)
 
 
 class Mismatch(ValueError):

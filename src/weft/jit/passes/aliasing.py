@@ -16,7 +16,8 @@ from typing import Any
 
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Block, Graph, Node, Value
-from weft.jit.passes.operators import CALLS, is_mutable, operator_of, written
+from weft.jit.ir.node_rules import CALLS
+from weft.jit.passes.operators import is_mutable, operator_of, written
 
 _CONTAINERS = (ty.ListType, ty.DictType, ty.TupleType, ty.FutureType)
 _WORLD = (ty.UnionType, ty.InterfaceType)

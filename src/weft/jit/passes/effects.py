@@ -6,30 +6,23 @@ Passes ask here before they remove, repeat or reorder a node.
 from __future__ import annotations
 
 from weft.jit.ir.graph import Node
-from weft.jit.ir.node_rules import RULES
+from weft.jit.ir.node_rules import CALLS, RULES
 from weft.jit.passes.may_raise import node_may_raise, operator_may_raise
 from weft.jit.passes.operators import operator_of, written
 
 WHILE_TRIPS = 2**63 - 1
 
 # Nodes of the IR that do something, whatever they give.
-_EFFECTS = frozenset(
-    (
-        "prim::SetAttr",
-        "prim::RaiseException",
-        "prim::Print",
-        "prim::CallFunction",
-        "prim::CallMethod",
-        "prim::CallPython",
-        "prim::fork",
-        "aten::wait",
-        "prim::EnterGradMode",
-        "prim::ExitGradMode",
-        "prim::EnterAutocast",
-        "prim::ExitAutocast",
-        "prim::SetGradMode",
-    )
-)
+_EFFECTS = CALLS | {
+    "prim::SetAttr",
+    "prim::RaiseException",
+    "prim::Print",
+    "prim::EnterGradMode",
+    "prim::ExitGradMode",
+    "prim::EnterAutocast",
+    "prim::ExitAutocast",
+    "prim::SetGradMode",
+}
 
 
 def has_effects(node: Node) -> bool:

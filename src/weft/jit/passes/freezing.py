@@ -14,9 +14,9 @@ from typing import Any
 
 from weft.jit.ir import BOOL, TENSOR, ClassType, Graph, InterfaceType, Node, Value
 from weft.jit.ir import types as ty
+from weft.jit.ir.node_rules import CALLS
 from weft.jit.passes.aliasing import AliasAnalysis
 from weft.jit.passes.identity import is_only_read
-from weft.jit.passes.operators import CALLS
 
 _PLAIN = (ty.INT, ty.FLOAT, BOOL, ty.STR, ty.COMPLEX, ty.DTYPE, ty.DEVICE, ty.NONE)
 

@@ -9,7 +9,8 @@ from weft._C import Tensor, device, dtype, layout, memory_format
 from weft.jit import schemas
 from weft.jit.ir import TENSOR, ClassType, Graph, Node, Value
 from weft.jit.ir.literals import is_own
-from weft.jit.passes.operators import CALLS, operator_of
+from weft.jit.ir.node_rules import CALLS
+from weft.jit.passes.operators import operator_of
 
 _FLOATING = ("float", "bfloat", "complex")
 _PLAIN = (bool, int, float, complex, str, device, dtype, layout, memory_format)

@@ -112,7 +112,7 @@ def _appends(made: Node) -> list[Node]:
                     order.append((place, False))
                 continue
             place = _within(user, made.owner)
-            is_append = user.kind == "aten::append.t" and index == 0 and place is user
+            is_append = has_tag(user, "append") and index == 0 and place is user
             assert place is not None
             order.append((place, is_append))
             if is_append:

@@ -10,25 +10,16 @@ from typing import Any
 
 from weft.jit.ir import BOOL, FLOAT, INT, NONE, STR, TENSOR, ClassType, Type
 from weft.jit.ir.graph import Node, Value
+from weft.jit.ir.node_rules import CALLS
 from weft.jit.ir.types import NUMBER
 from weft.jit.passes.constants import constant_of
 
 _REAL = frozenset((INT, FLOAT, BOOL))
 _ANY_RANK = "torch.contiguous_format"
+_DIM_CHECKS = frozenset(("checks_dims", "checks_order", "checks_matrix"))
 
 # Nodes of the IR's own that may raise by themselves.
-_RAISING_NODES = frozenset(
-    (
-        "prim::RaiseException",
-        "prim::Print",
-        "prim::ListUnpack",
-        "prim::CallFunction",
-        "prim::CallMethod",
-        "prim::CallPython",
-        "prim::fork",
-        "aten::wait",
-    )
-)
+_RAISING_NODES = CALLS | {"prim::RaiseException", "prim::Print", "prim::ListUnpack"}
 
 
 def node_may_raise(node: Node) -> bool:
@@ -43,26 +34,27 @@ def operator_may_raise(node: Node, operator: Any) -> bool:
     """Whether an operator may refuse what its node gives it."""
     if "total" in operator.tags and _are_real(node, operator):
         return False
-    if node.name == "aten::contiguous" and str(constant_of(node.inputs[1])) == _ANY_RANK:
+    if "checks_format" in operator.tags and str(constant_of(node.inputs[1])) == _ANY_RANK:
         return False  # other memory formats want 4 or 5 dimensions
-    if "checks_dims" in operator.tags and _is_safe_view(node):
+    return not (_has_good_dims(node, operator.tags) or _is_total(node, operator))
+
+
+def _has_good_dims(node: Node, tags: frozenset[str]) -> bool:
+    """Whether it raises for dimensions only, the rank of its tensor is known, and its dimensions
+    are constants that fit."""
+    if not tags & _DIM_CHECKS:
         return False
-    return not _is_total(node, operator)
-
-
-def _is_safe_view(node: Node) -> bool:
-    """Whether the rank of its tensor is known, and its dimensions are constants that fit."""
     shape = node.inputs[0].shape
     rank = shape.rank if shape is not None else None
     if rank is None:
         return False
-    if node.name == "aten::t":
-        return rank <= 2
     given = [constant_of(value) for value in node.inputs[1:]]
-    if node.name == "aten::permute":
+    if "checks_order" in tags:
         order = given[0]
         return order is not None and sorted(d % max(rank, 1) for d in order) == list(range(rank))
-    reach = max(rank + (node.name == "aten::unsqueeze"), 1)
+    if "checks_matrix" in tags:
+        return rank <= 2
+    reach = max(rank + ("adds_dim" in tags), 1)
     return all(isinstance(dim, int) and -reach <= dim < reach for dim in given)
 
 

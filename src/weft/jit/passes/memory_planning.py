@@ -20,8 +20,6 @@ from weft.jit.ir.graph import Block
 from weft.jit.passes.operators import operator_of
 from weft.jit.passes.options import DEFAULT, Options
 
-# One walk over the elements, though their rows do not say so: what else they compute is small.
-_ONE_WALK = frozenset(("aten::batch_norm",))
 # Nodes whose results belong to somebody else as well.
 _HOLDERS = frozenset(
     f"prim::{name}"
@@ -70,7 +68,7 @@ def may_reuse(node: Node) -> bool:
     operator = operator_of(node)
     if operator is None or operator.row is None or operator.writes:
         return False
-    if operator.row.kind in ("pointwise", "rowwise") or node.kind in _ONE_WALK:
+    if operator.row.kind in ("pointwise", "rowwise") or "one_walk" in operator.tags:
         return True
     return operator.row.kind == "compose" and tiles.is_one_step(node)
 

@@ -96,7 +96,7 @@ def _dtype_of(node: Node, dtypes: _DTypes) -> Any:
     first = _known(node.inputs[0], dtypes)
     if first is None or operator.row is None:
         return None
-    if node.kind == "aten::batch_norm" or has_tag(node, "by_channels"):
+    if operator.tags & {"one_walk", "by_channels"}:
         return first
     is_walk = operator.row.kind == "pointwise" and not operator.row.gives_mask
     return first if is_walk and all(_is_beside(v, first, dtypes) for v in node.inputs) else None

@@ -11,11 +11,6 @@ from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Node, Value
 from weft.jit.ir.node_rules import RULES
 
-# Nodes that run code which is not in the graph.
-CALLS = frozenset(
-    ("prim::CallFunction", "prim::CallMethod", "prim::CallPython", "prim::fork", "aten::wait")
-)
-
 
 def operator_of(node: Node) -> Any:
     """The operator of the table or of the builtins that a node is; None for the IR's own nodes."""

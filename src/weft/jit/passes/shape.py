@@ -15,9 +15,10 @@ from collections.abc import Iterable
 
 from weft.jit.ir import TENSOR, Graph, Node, ShapeInfo, Value
 from weft.jit.ir.graph import Block
+from weft.jit.ir.node_rules import CALLS
 from weft.jit.ir.value import Dim
 from weft.jit.passes.aliasing import AliasAnalysis
-from weft.jit.passes.operators import CALLS, operator_of, operator_of_kind
+from weft.jit.passes.operators import operator_of, operator_of_kind
 from weft.jit.passes.options import DEFAULT, Options
 from weft.jit.passes.shape_call import ShapeCall, Sizes, sizes_of
 from weft.jit.passes.shape_dtypes import dtypes_of

@@ -50,7 +50,7 @@ class Sizes:
 
     def learn(self, node: Node) -> None:
         """`aten::size.int` gives a size: the symbol it has, or a new one of its own."""
-        if node.kind != "aten::size.int":
+        if not has_tag(node, "size"):
             return
         shape, dim = node.inputs[0].shape, node.inputs[1]
         sizes = shape.sizes if shape is not None else None

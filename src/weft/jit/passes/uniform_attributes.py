@@ -14,8 +14,8 @@ from typing import Any
 
 from weft.jit.ir import ClassType, Function, Graph, Node
 from weft.jit.ir import types as ty
+from weft.jit.ir.node_rules import CALLS
 from weft.jit.passes.inlining import callee
-from weft.jit.passes.operators import CALLS
 
 Attribute = tuple[ty.Type, str]
 """An attribute of all modules of a class."""

@@ -64,9 +64,9 @@ def warn_of_randomness(graph: Graph) -> None:
     """A TracerWarning where the trace draws random numbers that it does not seed, as it does where
     it drops values as in training: few mean it to."""
     for node in graph.walk():
-        if node.kind == "aten::manual_seed":
-            return
         operator = operator_of(node)
+        if operator is not None and "seeds" in operator.tags:
+            return
         if operator is None or not operator.nondeterministic or node.range is None:
             continue
         given = {arg.name: value for arg, value in zip(operator.args, node.inputs)}
