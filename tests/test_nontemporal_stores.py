@@ -16,7 +16,7 @@ from weft._kernels.types import F32, F64, I32
 
 pytestmark = pytest.mark.threads
 
-FLAG = -(1 << 63)  # kStreamed in csrc/ops/tile_drivers.h
+FLAG = -(1 << 63)  # kNonTemporal in csrc/ops/tile_drivers.h
 
 
 def aligned(n: int, number: type) -> np.ndarray:

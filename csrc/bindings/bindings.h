@@ -97,7 +97,7 @@ Tensor tensor_from_data(const char* op, PyObject* data, std::optional<DType> dty
 void init_construct(PyObject* module);
 
 // ---- storages, view(dtype) (storage_methods.cpp) ----
-void init_storage_face(PyObject* module);
+void init_storage_methods(PyObject* module);
 void init_view_dtype();  // after the table's operators
 
 // ---- the table's operators (op_function.cpp) ----

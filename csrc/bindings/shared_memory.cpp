@@ -107,11 +107,11 @@ void bind_shared_memory(nb::module_& module) {
   module.def("_shared_place", &place);
   module.def("_shared_name", &name);
   module.def("_shared_incref",
-             [](const Tensor& tensor) { issue_shared_ticket(*tensor.storage()); });
+             [](const Tensor& tensor) { issue_shared_handle(*tensor.storage()); });
   module.def("_shared_decref",
-             [](const Tensor& tensor) { withdraw_shared_ticket(*tensor.storage()); });
+             [](const Tensor& tensor) { withdraw_shared_handle(*tensor.storage()); });
   module.def("_find_shared", &find_shared);
-  module.def("_shared_awaited", &shared_tickets_left);
+  module.def("_shared_awaited", &shared_handles_left);
   module.def("_shared_count", &shared_segment_count);
   module.def("_leave_shared", &leave_shared_arenas);
 }

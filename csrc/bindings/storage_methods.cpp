@@ -205,7 +205,7 @@ PyMethodDef storage_functions[] = {
 
 }  // namespace
 
-void init_storage_face(PyObject* module) {
+void init_storage_methods(PyObject* module) {
   check_status(PyModule_AddFunctions(module, storage_functions));
 }
 

@@ -64,16 +64,16 @@ autograd::Node* own_node(TensorObject* self) {
 
 // The wrapper lost its tensor's last owner but was found through a weak reference: it gets the
 // contents.
-Tensor heir_of(TensorImpl* dying, PyObject* wrapper) {
-  Ref<TensorImpl> heir(TensorImpl::create());
-  heir->storage = std::move(dying->storage);
-  heir->layout = std::move(dying->layout);
-  heir->dtype = dying->dtype;
-  heir->inference = dying->inference;
-  heir->autograd = std::move(dying->autograd);
-  heir->counts_apart = dying->counts_apart;
-  heir->wrapper = {wrapper, false};
-  return Tensor(std::move(heir));
+Tensor replacement_of(TensorImpl* released, PyObject* wrapper) {
+  Ref<TensorImpl> made(TensorImpl::create());
+  made->storage = std::move(released->storage);
+  made->layout = std::move(released->layout);
+  made->dtype = released->dtype;
+  made->inference = released->inference;
+  made->autograd = std::move(released->autograd);
+  made->counts_apart = released->counts_apart;
+  made->wrapper = {wrapper, false};
+  return Tensor(std::move(made));
 }
 
 // The core calls this for a dying tensor that owns its wrapper; on any thread.
@@ -82,11 +82,11 @@ void release_from_cpp(void* pointer) {
   TakeGil gil;
   auto* object = static_cast<PyObject*>(pointer);
   TensorObject* self = as_object(object);
-  TensorImpl* dying = self->tensor.impl();
-  dying->wrapper = {};
+  TensorImpl* released = self->tensor.impl();
+  released->wrapper = {};
   // Not counted any more, so it is overwritten, not assigned.
   if (Py_REFCNT(object) > 1) {
-    new (&self->tensor) Tensor(heir_of(dying, object));
+    new (&self->tensor) Tensor(replacement_of(released, object));
   } else {
     new (&self->tensor) Tensor();
   }

@@ -47,7 +47,7 @@ SharedArena::~SharedArena() {
 SharedArena& SharedArena::open_new(const char* op) {
   prune();
   std::unique_ptr<SharedArena> arena(new SharedArena);
-  arena->fd_ = detail::open_nameless(op);
+  arena->fd_ = detail::open_anonymous(op);
   arena->end_ = detail::round_to_page(sizeof(Header));
   detail::fill_file(op, arena->fd_, 0, arena->end_, nullptr);
   size_t size = 0;
@@ -189,23 +189,23 @@ std::unique_ptr<SharedSegment> SharedArena::adopt(const char* op, uint32_t index
   return segment;
 }
 
-void SharedArena::issue_ticket(uint32_t index) noexcept {
+void SharedArena::issue_handle(uint32_t index) noexcept {
   if (std::ranges::find(issued_, index) == issued_.end()) issued_.push_back(index);
   add_user(index);
-  header_->slots[index].tickets.fetch_add(1);
+  header_->slots[index].handles.fetch_add(1);
 }
 
 bool SharedArena::awaited() noexcept {
-  std::erase_if(issued_, [&](uint32_t slot) { return header_->slots[slot].tickets.load() == 0; });
+  std::erase_if(issued_, [&](uint32_t slot) { return header_->slots[slot].handles.load() == 0; });
   return !issued_.empty();
 }
 
-void SharedArena::use_ticket(uint32_t index) noexcept {
-  std::atomic<uint32_t>& tickets = header_->slots[index].tickets;
-  uint32_t count = tickets.load();
+void SharedArena::use_handle(uint32_t index) noexcept {
+  std::atomic<uint32_t>& handles = header_->slots[index].handles;
+  uint32_t count = handles.load();
   do {
     if (count == 0) return;  // the same name came twice
-  } while (!tickets.compare_exchange_weak(count, count - 1));
+  } while (!handles.compare_exchange_weak(count, count - 1));
   drop_user(index);
 }
 
@@ -236,7 +236,7 @@ void SharedArena::forked() {
   for (const auto& arena : arenas()) arena->issued_.clear();
 }
 
-bool SharedArena::tickets_left() {
+bool SharedArena::handles_left() {
   return std::ranges::any_of(arenas(), [](const auto& arena) { return arena->awaited(); });
 }
 

@@ -3,11 +3,11 @@
 //   [ header: identity, slots | segment | segment | hole | segment ... ]
 //
 // Places are never used twice. A slot counts who uses its segment, in the shared header: one for
-// every process that has mapped it and one for every ticket (a name on its way to somebody). Who
+// every process that has mapped it and one for every handle (a name on its way to a process). Who
 // takes the last count away gives the memory back by making a hole. A process that is killed does
 // not count down, so its segments stay until the arena goes, which is when no process has it open.
 //
-// A process has an arena open while it has a segment of it or has handed out tickets that nobody
+// A process has an arena open while it has a segment of it or has handed out handles that nobody
 // used. All functions are called with the lock of shared_storage.cpp held.
 #pragma once
 
@@ -33,8 +33,8 @@ class SharedArena {
   std::unique_ptr<SharedSegment> adopt(const char* op, uint32_t slot, bool read_only);
 
   // A name keeps its segment alive until somebody adopts it.
-  void issue_ticket(uint32_t slot) noexcept;
-  void use_ticket(uint32_t slot) noexcept;
+  void issue_handle(uint32_t slot) noexcept;
+  void use_handle(uint32_t slot) noexcept;
   // How other processes open the arena, and the name of a segment in it.
   std::string manager() const;
   std::string name_of(uint32_t slot) const;
@@ -52,7 +52,7 @@ class SharedArena {
   // Closes arenas without use.
   static void prune();
   static size_t open_count();
-  static bool tickets_left();
+  static bool handles_left();
 
   ~SharedArena();
   SharedArena(const SharedArena&) = delete;
@@ -61,7 +61,7 @@ class SharedArena {
  private:
   bool awaited() noexcept;
   struct Slot {
-    std::atomic<uint32_t> users, tickets;
+    std::atomic<uint32_t> users, handles;
     uint64_t offset, nbytes;
   };
   struct Header {
@@ -81,7 +81,7 @@ class SharedArena {
   Header* header_ = nullptr;
   size_t end_ = 0;                // of the file, where this process fills it
   uint32_t segments_ = 0;         // mapped in this process
-  std::vector<uint32_t> issued_;  // slots of which this process handed out tickets
+  std::vector<uint32_t> issued_;  // slots of which this process handed out handles
 };
 
 }  // namespace weft

@@ -128,7 +128,7 @@ size_t round_to_page(size_t nbytes) noexcept {
   return (nbytes + page - 1) / page * page;
 }
 
-int open_nameless(const char* op) {
+int open_anonymous(const char* op) {
   if (const char* folder = std::getenv(kFolderVariable)) return open_in(op, folder);
   const int fd = memfd_create("weft", MFD_CLOEXEC);
   if (fd >= 0) return fd;
@@ -177,7 +177,7 @@ std::unique_ptr<SharedSegment> SharedSegment::create(const char* op, size_t nbyt
              ": expected a size that fits in a file, got ", nbytes, " bytes");
   if (strategy == SharingStrategy::FileSystem) return SharedArena::create(op, nbytes, contents);
   std::unique_ptr<SharedSegment> segment(new SharedSegment);
-  segment->fd_ = detail::open_nameless(op);
+  segment->fd_ = detail::open_anonymous(op);
   if (detail::descriptors_short(segment->fd_, 0.5)) {
     segment->close_descriptor();
     return SharedArena::create(op, nbytes, contents);
@@ -215,7 +215,7 @@ void SharedSegment::close_descriptor() noexcept {
 }
 
 int new_shared_file(const char* op, size_t nbytes) {
-  const int fd = detail::open_nameless(op);
+  const int fd = detail::open_anonymous(op);
   try {
     detail::fill_file(op, fd, 0, nbytes, nullptr);
   } catch (...) {

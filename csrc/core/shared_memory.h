@@ -91,20 +91,20 @@ Ref<Storage> new_shared_storage(size_t nbytes, SharingStrategy strategy);
 // The storage over the file of a descriptor, which it takes over: the one that this process has
 // already, where it has one.
 Ref<Storage> adopt_shared_storage(int fd, size_t nbytes, bool read_only);
-// The storage of a name of SharedArena. The name's ticket is used up.
+// The storage of a name of SharedArena. The name's handle is used up.
 Ref<Storage> adopt_shared_storage(const std::string& manager, const std::string& name,
                                   size_t nbytes, bool read_only);
 // The storage over these bytes, where this process has one.
 Ref<Storage> find_shared_storage(const SharedKey& key);
 // Whether names that this process gave away have not all been adopted yet.
-bool shared_tickets_left();
+bool shared_handles_left();
 // Null where the storage is not shared through this file (and where it has no bytes).
 SharedSegment* shared_segment(const Storage& storage) noexcept;
 // The name of a storage in an arena, and by whom it can be found. RuntimeError for own files. A
-// name is good while somebody uses the storage; a ticket lasts until the name is adopted once.
+// name is good while somebody uses the storage; a handle lasts until the name is adopted once.
 std::string shared_name(const Storage& storage, std::string* manager);
-void issue_shared_ticket(const Storage& storage);
-void withdraw_shared_ticket(const Storage& storage);
+void issue_shared_handle(const Storage& storage);
+void withdraw_shared_handle(const Storage& storage);
 // How many segments this process has mapped.
 size_t shared_segment_count();
 // This process is about to end without freeing its objects: others need not wait for it.
@@ -115,7 +115,7 @@ void leave_shared_arenas();
 namespace detail {
 
 // A new empty file without a name. RuntimeError when there is no descriptor left.
-int open_nameless(const char* op);
+int open_anonymous(const char* op);
 // Gives [offset, offset + nbytes) of the file memory, with these contents or zeros.
 void fill_file(const char* op, int fd, size_t offset, size_t nbytes, const void* contents);
 SharedKey key_of_file(const char* op, int fd, size_t* size);

@@ -197,10 +197,10 @@ TEST(shared_arena_gives_memory_back) {
   const size_t before = file_blocks(file);
   Ref<Storage> large = new_shared_storage(size_t{1} << 20, SharingStrategy::FileSystem);
   CHECK_EQ(file_blocks(file), before + (size_t{1} << 20));
-  issue_shared_ticket(*large);
+  issue_shared_handle(*large);
   std::string unused;
   const std::string name = shared_name(*large, &unused);
-  large.reset();  // the ticket holds it
+  large.reset();  // the handle holds it
   CHECK_EQ(file_blocks(file), before + (size_t{1} << 20));
   large = adopt_shared_storage(manager, name, size_t{1} << 20, false);
   large.reset();
@@ -264,7 +264,7 @@ TEST(shared_arena_refuses_a_file_cut_short) {
   const off_t after = lseek(file, 0, SEEK_END);
   const auto page = static_cast<off_t>(sysconf(_SC_PAGESIZE));
   const std::string name = shared_name(*second, &manager);
-  issue_shared_ticket(*second);
+  issue_shared_handle(*second);
   second.reset();
   CHECK_EQ(ftruncate(file, before), 0);
   CHECK_THROWS_MSG(adopt_shared_storage(manager, name, 8, false),

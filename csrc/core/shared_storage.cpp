@@ -139,7 +139,7 @@ Ref<Storage> adopt_shared_storage(const std::string& manager, const std::string&
   SharedArena& arena = SharedArena::find(manager, name, &slot);
   Ref<Storage> storage = find(arena.key_of(op, slot, nbytes));
   if (!storage) storage = storage_over(arena.adopt(op, slot, read_only), read_only);
-  arena.use_ticket(slot);
+  arena.use_handle(slot);
   return storage;
 }
 
@@ -148,9 +148,9 @@ Ref<Storage> find_shared_storage(const SharedKey& key) {
   return find(key);
 }
 
-bool shared_tickets_left() {
+bool shared_handles_left() {
   const std::lock_guard guard(shared().mutex);
-  return SharedArena::tickets_left();
+  return SharedArena::handles_left();
 }
 
 SharedSegment* shared_segment(const Storage& storage) noexcept {
@@ -175,18 +175,18 @@ std::string shared_name(const Storage& storage, std::string* manager) {
   return arena->name_of(segment->slot());
 }
 
-void issue_shared_ticket(const Storage& storage) {
+void issue_shared_handle(const Storage& storage) {
   const std::lock_guard guard(shared().mutex);
   const SharedSegment* segment = shared_segment(storage);
   if (segment != nullptr && segment->arena() != nullptr)
-    segment->arena()->issue_ticket(segment->slot());
+    segment->arena()->issue_handle(segment->slot());
 }
 
-void withdraw_shared_ticket(const Storage& storage) {
+void withdraw_shared_handle(const Storage& storage) {
   const std::lock_guard guard(shared().mutex);
   const SharedSegment* segment = shared_segment(storage);
   if (segment != nullptr && segment->arena() != nullptr)
-    segment->arena()->use_ticket(segment->slot());
+    segment->arena()->use_handle(segment->slot());
 }
 
 }  // namespace weft

@@ -63,7 +63,7 @@ void end_of_stream() {
 
 // Results from here on are stored past the caches: a quarter of the last one, so that it would not
 // hold an operator's operands and the result for the next operator.
-size_t streamed_bytes() {
+size_t non_temporal_bytes() {
 #if defined(__x86_64__) && defined(_SC_LEVEL3_CACHE_SIZE)
   static const size_t bytes = [] {
     const int64_t cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
@@ -260,11 +260,11 @@ class FastPath {
       }
       nbytes += static_cast<size_t>(numel_) * items_[i];
     }
-    return nbytes >= streamed_bytes();
+    return nbytes >= non_temporal_bytes();
   }
 
   void run_kernel() {
-    if (numel_ > kGrain && streams()) flags_ = kStreamed;
+    if (numel_ > kGrain && streams()) flags_ = kNonTemporal;
     if (numel_ <= kGrain && !repeated_) [[likely]] {
       if (numel_ > 0) kernel_(operands_, numel_, scalars_);
       return;
@@ -308,7 +308,7 @@ class FastPath {
   uint32_t repeated_ = 0;         // bit i: input i repeats
   int64_t row_ = 1, period_ = 0;  // elements of the rows that repeat; see set_period
   KernelFn kernel_ = nullptr;
-  int64_t flags_ = 0;  // kStreamed or not
+  int64_t flags_ = 0;  // kNonTemporal or not
   void* operands_[kMaxOperands];
   uint8_t items_[kMaxOperands];  // bytes from one element to the next; 0 for what repeats
   ScalarSlot scalars_[kMaxScalars];

@@ -9,7 +9,7 @@ namespace weft::tile {
 // Or-ed to a kernel's n, asks a pointwise kernel to store past the caches what will not be read
 // soon: results then begin at multiples of 64 bytes. Kernels for x86 know it. Others see such
 // stores in order only after a fence.
-inline constexpr int64_t kStreamed = INT64_MIN;
+inline constexpr int64_t kNonTemporal = INT64_MIN;
 
 // A row program's call on the CPU when it is plain, with contiguous operands and no conversions,
 // and has at most kMostPlain elements. False if it is not.

@@ -1,5 +1,5 @@
 """Groups whose results are stored past the caches: native code gets the flag that asks for it, as the
-kernels of operators do (kStreamed in csrc/ops/tile_drivers.h)."""
+kernels of operators do (kNonTemporal in csrc/ops/tile_drivers.h)."""
 
 from __future__ import annotations
 

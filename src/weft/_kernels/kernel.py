@@ -39,7 +39,7 @@ class Kernel:
     scalars     which scalar slot a source is read from (the same for the whole call), and its type
     tile_position  whether `position` counts up within the call (horizontal) or is one number
     fold        set in a horizontal reduce kernel: the first operands are one element of state
-    streams     a negative n asks for stores past the caches (kStreamed in csrc/ops/tile_drivers.h)
+    streams     a negative n asks for stores past the caches (kNonTemporal in ops/tile_drivers.h)
     """
 
     def __init__(

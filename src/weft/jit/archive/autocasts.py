@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from weft import _C
 from weft.amp import get_autocast_dtype
-from weft.jit.archive import managers_written as managers
+from weft.jit.archive import manager_calls as managers
 from weft.jit.archive.known import base_name
 from weft.jit.archive.numbers import dtype_of, optional_dtype_of
 from weft.jit.archive.substitutes import autocast_now

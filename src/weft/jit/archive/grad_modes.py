@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from weft.jit.archive import managers_written as managers
+from weft.jit.archive import manager_calls as managers
 from weft.jit.ir import Block, Graph, Node
 from weft.jit.ir import types as ty
 from weft.jit.ir.value import Value

@@ -63,7 +63,7 @@ def split_tuples(graph: Graph, node: Node) -> None:
 
 def _split_tuple(graph: Graph, node: Node, index: int) -> bool:
     output = node.outputs[index]
-    made = [_sole_tuple(block.returns[index], block) for block in node.blocks]
+    made = [_only_tuple(block.returns[index], block) for block in node.blocks]
     for each in made:
         if each is None or [v.type for v in each.inputs] != list(output.type.children):
             return False
@@ -252,7 +252,7 @@ def unpack(node: Node) -> None:
 def listed(call: Node) -> None:
     """Tuples of numbers that a call takes are made as lists, which operators take."""
     for value in call.inputs:
-        made = _sole_tuple(value, call.owner)
+        made = _only_tuple(value, call.owner)
         if made is not None and len(set(value.type.children)) == 1:
             made.kind = "prim::ListConstruct"
             value.type = ty.ListType(value.type.children[0])
@@ -261,19 +261,19 @@ def listed(call: Node) -> None:
 def sink_tuples(block: Block) -> None:
     """Tuples without a name are made where they are used, if that is one place in their block."""
     for value in block.returns:
-        made = _sole_tuple(value, block)
+        made = _only_tuple(value, block)
         if made is not None:
             made.move_to_end(block)
     for node in reversed(block):
         for value in node.inputs:
-            made = _sole_tuple(value, block)
+            made = _only_tuple(value, block)
             if made is not None:
                 made.move_before(node)
         for inner in node.blocks:
             sink_tuples(inner)
 
 
-def _sole_tuple(value: Value, block: Block) -> Node | None:
+def _only_tuple(value: Value, block: Block) -> Node | None:
     """The node that makes a value; None if it is no tuple that a block makes for one use."""
     made = value.node
     if made is None or made.kind != "prim::TupleConstruct" or made.owner is not block:

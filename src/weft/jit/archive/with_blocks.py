@@ -4,7 +4,7 @@ PyTorch's `with` takes them."""
 from __future__ import annotations
 
 from weft.jit.archive import autocasts, grad_modes
-from weft.jit.archive.managers_written import call
+from weft.jit.archive.manager_calls import call
 from weft.jit.ir import Block, Graph, Node
 from weft.jit.ir.value import Value
 
