@@ -31,16 +31,16 @@ class Purpose(NamedTuple):
 
 
 PURPOSES = (
-    Purpose("frontend of programs", 9_000, 12_569, "src/weft/jit/frontend/*"),
+    Purpose("frontend of programs", 9_000, 12_570, "src/weft/jit/frontend/*"),
     Purpose(
         "Python's builtins in programs",
         4_000,
-        4_180,
+        4_185,
         "src/weft/_ops/builtins/* csrc/runtime/builtins* csrc/runtime/characters.* "
         "csrc/runtime/format_spec.* csrc/runtime/exact_sums.* csrc/bindings/jit_builtin.cpp",
     ),
     Purpose("programs and machine code on disk", 900, 920, "src/weft/jit/cache/*"),
-    Purpose("archives", 4_845, 5_374, "src/weft/jit/archive/*"),
+    Purpose("archives", 4_845, 5_376, "src/weft/jit/archive/*"),
     Purpose(
         "programs without Python",
         4_000,
@@ -95,14 +95,14 @@ PURPOSES = (
         3_300,
         "src/weft/jit/tracing/* src/weft/jit/passes/shape*",
     ),
-    Purpose("IR, passes, code generation, programs in Python", 10_000, 13_235, "src/weft/jit/*"),
+    Purpose("IR, passes, code generation, programs in Python", 10_000, 13_223, "src/weft/jit/*"),
     Purpose(
-        "interpreter, values, their bindings", 5_000, 7_190, "csrc/runtime/* csrc/bindings/jit*"
+        "interpreter, values, their bindings", 5_000, 7_120, "csrc/runtime/* csrc/bindings/jit*"
     ),
     Purpose(
         "operator table, kernel language, generators",
         12_500,
-        14_555,
+        14_733,
         "src/weft/_ops/* src/weft/_kernels/* tools/gen/* tools/gen.py tools/build_kernels.py",
     ),
     Purpose("tile driver", 3_700, 3_700, "csrc/ops/tile_* csrc/ops/tile.* csrc/ops/programs.h"),
@@ -127,7 +127,7 @@ PURPOSES = (
     ),
     Purpose("passes over graphs of modules", 480, 600, "src/weft/fx/passes/*"),
     Purpose("graphs of modules: fx", 2_500, 2_755, "src/weft/fx/*"),
-    Purpose("tensors in Python, arguments, interop", 5_300, 7_196, "csrc/bindings/*"),
+    Purpose("tensors in Python, arguments, interop", 5_300, 6_961, "csrc/bindings/*"),
     Purpose(
         "weft under the name torch",
         1_210,
@@ -187,7 +187,7 @@ PURPOSES = (
     Purpose(
         "operators that programs define",
         1_650,
-        1_695,
+        1_688,
         "src/weft/library/* src/weft/ops.py",
     ),
     Purpose(
