@@ -157,6 +157,12 @@ def _public(package: str) -> dict[str, Any]:
     }
 
 
+@pytest.mark.parametrize("name", [*weft.special._BESSEL, *weft.special._POLYNOMIALS])
+def test_examples_of_functions_that_are_made_at_first_use(name: str) -> None:
+    test = _examples(getattr(weft.special, name).__doc__, name)
+    assert test.examples and doctest.DocTestRunner().run(test).failed == 0
+
+
 @pytest.mark.parametrize("package", COMPLETE)
 def test_public_names_have_examples(package: str) -> None:
     runner = doctest.DocTestRunner()

@@ -24,16 +24,33 @@ _SAME_NAMES = frozenset(
     "softmax xlogy".split()
 )
 _ROWS = frozenset("entr erfcx i0e i1 i1e log_ndtr ndtr ndtri".split())  # noqa: SIM905
-_BESSEL = frozenset(
-    "bessel_j0 bessel_j1 bessel_y0 bessel_y1 modified_bessel_k0 modified_bessel_k1 "  # noqa: SIM905
-    "scaled_modified_bessel_k0 scaled_modified_bessel_k1 spherical_bessel_j0".split()
-)
-_POLYNOMIALS = frozenset(
-    "chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w "  # noqa: SIM905
-    "hermite_polynomial_h hermite_polynomial_he laguerre_polynomial_l legendre_polynomial_p "
-    "shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v "
-    "shifted_chebyshev_polynomial_w".split()
-)
+# Bessel functions, and their values at 0.5.
+_BESSEL = {
+    "bessel_j0": "0.9385",
+    "bessel_j1": "0.2423",
+    "bessel_y0": "-0.4445",
+    "bessel_y1": "-1.4715",
+    "modified_bessel_k0": "0.9244",
+    "modified_bessel_k1": "1.6564",
+    "scaled_modified_bessel_k0": "1.5241",
+    "scaled_modified_bessel_k1": "2.7310",
+    "spherical_bessel_j0": "0.9589",
+}
+# Polynomials, and the values at 0.7 of those of degree 2.
+_POLYNOMIALS = {
+    "chebyshev_polynomial_t": "-0.0200",
+    "chebyshev_polynomial_u": "0.9600",
+    "chebyshev_polynomial_v": "-0.4400",
+    "chebyshev_polynomial_w": "2.3600",
+    "hermite_polynomial_h": "-0.0400",
+    "hermite_polynomial_he": "-0.5100",
+    "laguerre_polynomial_l": "-0.1550",
+    "legendre_polynomial_p": "0.2350",
+    "shifted_chebyshev_polynomial_t": "-0.6800",
+    "shifted_chebyshev_polynomial_u": "-0.3600",
+    "shifted_chebyshev_polynomial_v": "-1.1600",
+    "shifted_chebyshev_polynomial_w": "0.4400",
+}
 
 
 def _pair(function: str, a: Any, b: Any) -> tuple[Tensor, Tensor]:
@@ -78,7 +95,9 @@ def _bessel(name: str) -> Callable[..., Tensor]:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
         f"The Bessel function {name}, element by element; without gradient.\n\n"
-        f">>> weft.special.{name}(weft.ones(2, 3)).shape\ntorch.Size([2, 3])\n"
+        "The shape of input; integers and bools become the default dtype. RuntimeError for complex "
+        "numbers.\n\n"
+        f">>> weft.special.{name}(weft.tensor([0.5]))\ntensor([{_BESSEL[name]}])\n"
     )
     return casting_takes_out(function)
 
@@ -90,7 +109,9 @@ def _polynomial(name: str) -> Callable[..., Tensor]:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
         f"The {name} of degree n at input; without gradient.\n\n"
-        f">>> weft.special.{name}(weft.tensor([0.5]), 0)\ntensor([1.])\n"
+        "Both broadcast; integers and bools become the default dtype. RuntimeError for complex "
+        "numbers.\n\n"
+        f">>> weft.special.{name}(weft.tensor([0.7]), 2)\ntensor([{_POLYNOMIALS[name]}])\n"
     )
     return casting_takes_out(function)
 
