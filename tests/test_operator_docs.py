@@ -26,6 +26,16 @@ KINDS = {
 DTYPES = ("float64", "float16", "int32", "bool")
 
 
+def test_blocks_are_of_rows_and_have_known_sections() -> None:
+    names = {row.name for row in ROWS.values()}
+    keys = {f"{row.name}.{row.overload or 'default'}" for row in ROWS.values()}
+    for name, lines in DOCS._blocks.items():
+        assert name in names | keys, f"{name}: expected an operator or the key of a row"
+        first = next((at for at, line in enumerate(lines) if line.startswith(">>> ")), len(lines))
+        heads = {line.partition(": ")[0] for line in lines[:first]}
+        assert heads <= {"Shape", "Dtype", "Gradient", "Raises", "In place"}, (name, heads)
+
+
 def sections(row: Row) -> dict[str, str]:
     lines = DOCS.row(row).splitlines()
     return dict(line.split(": ", 1) for line in lines if re.match("(Shape|Dtype|Raises): ", line))
