@@ -512,3 +512,29 @@ def test_norm_of_a_dtype_by_place(lib: Any) -> None:
             lib.norm(lib.ones(2, 2, 2), *arguments)
     with pytest.raises(RuntimeError):
         lib.norm(lib.ones(2, 2, 2), "nuc")
+
+
+@both
+def test_complex_numbers_without_imaginary_part(lib: Any) -> None:
+    assert int(lib.tensor(3 + 0j)) == 3 and float(lib.tensor([2.5 + 0j])) == 2.5
+    for convert in (int, float):
+        with pytest.raises(RuntimeError):
+            convert(lib.tensor(1 + 2j))
+
+
+@both
+def test_seeds_of_workers(lib: Any) -> None:
+    worker = importlib.import_module(f"{lib.__name__}.utils.data._utils.worker")
+    assert worker._generate_state(5, 1) == [3025039489, 3528014902, 3507927383, 2601490367]
+    assert lib.compiled_with_cxx11_abi()
+
+
+@both
+def test_operators_of_networks_by_name(lib: Any) -> None:
+    x, aten = lib.arange(6.0).reshape(2, 3), lib.ops.aten
+    out, mean, _ = aten.native_layer_norm.default(x, [3], None, None, 1e-5)
+    assert out.shape == (2, 3) and mean.tolist() == [[1.0], [4.0]]
+    assert aten.group_norm(x, 1).shape == (2, 3)
+    image, weight = lib.ones(1, 1, 3, 3), lib.ones(1, 1, 2, 2)
+    made = aten.convolution(image, weight, None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1)
+    assert made.tolist() == [[[[4.0, 4.0], [4.0, 4.0]]]]

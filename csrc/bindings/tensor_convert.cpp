@@ -57,12 +57,20 @@ int tensor_bool(PyObject* self) {
   });
 }
 
+// One element as a Python number that is not complex.
+Object real_element(const char* op, PyObject* self) {
+  Object element = one_element(op, self, ErrorKind::Value);
+  if (!PyComplex_CheckExact(element.get())) return element;
+  WEFT_CHECK(PyComplex_ImagAsDouble(element.get()) == 0, op,
+             ": expected a number without an imaginary part, got another one");
+  return Object::checked(PyFloat_FromDouble(PyComplex_RealAsDouble(element.get())));
+}
+
 PyObject* tensor_int(PyObject* self) {
-  return guarded([&] { return PyNumber_Long(one_element("int", self, ErrorKind::Value).get()); });
+  return guarded([&] { return PyNumber_Long(real_element("int", self).get()); });
 }
 PyObject* tensor_float(PyObject* self) {
-  return guarded(
-      [&] { return PyNumber_Float(one_element("float", self, ErrorKind::Value).get()); });
+  return guarded([&] { return PyNumber_Float(real_element("float", self).get()); });
 }
 PyObject* tensor_complex(PyObject* self, PyObject*) {
   return guarded([&] {

@@ -42,7 +42,8 @@ _NAMES_OF_MODULES = {
     "column_stack combinations concat concatenate dstack hstack row_stack vstack",
     "_functions.statistics": "corrcoef cov nanquantile quantile",
     "_runtime.settings": "OutOfMemoryError _assert _assert_async _check _check_is_size "
-    "are_deterministic_algorithms_enabled get_default_device get_deterministic_debug_mode "
+    "are_deterministic_algorithms_enabled compiled_with_cxx11_abi "
+    "get_default_device get_deterministic_debug_mode "
     "get_float32_matmul_precision get_num_interop_threads "
     "is_deterministic_algorithms_warn_only_enabled is_warn_always_enabled set_default_device "
     "set_deterministic_debug_mode set_float32_matmul_precision set_flush_denormal "

@@ -186,6 +186,11 @@ def _assert_async(input: Any, assert_msg: str = "") -> None:
         raise RuntimeError(assert_msg or "_assert_async: expected a nonzero value, got zero")
 
 
+def compiled_with_cxx11_abi() -> bool:
+    """True: the C++ library has the newer layout of std::string."""
+    return True
+
+
 def _check(cond: bool, message: Callable[[], Any] | None = None) -> None:
     """Raises RuntimeError with what message() gives unless cond."""
     if not cond:

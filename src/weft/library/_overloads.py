@@ -278,7 +278,8 @@ def _packet(space: str, name: str) -> OpOverloadPacket | None:
         return CustomPacket(space, name, OPERATORS[qualname])
     if space == "aten":
         rows = [each for each in schemas.candidates(qualname) if not each.is_builtin]
-        return TablePacket(name, rows) if rows and hasattr(_C._aten, name) else None
+        if rows and hasattr(_C._aten, name):
+            return TablePacket(name, rows)
     return _composed(space, name)
 
 

@@ -17,6 +17,7 @@ from importlib.abc import MetaPathFinder
 from typing import Any, NamedTuple
 
 from weft import _C
+from weft._runtime import lazy
 from weft.utils.data import collate, fetch
 from weft.utils.data.buffer_pool import BufferPool
 from weft.utils.data.channel import Channel, Closed
@@ -175,14 +176,20 @@ def _watch(parent: int, end: socket.socket) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
+def _generate_state(base_seed: int, worker_id: int) -> list[int]:
+    """The words by which NumPy is seeded in a worker."""
+    words = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
+    sequence = lazy.value("numpy.random", "SeedSequence")(words)
+    return [int(word) for word in sequence.generate_state(4)]
+
+
 def _seed_everything(seed: int, base_seed: int, worker: int) -> None:
     """The seeds that PyTorch gives its workers, so that random augmentations are the same."""
     random.seed(seed)
     _C.manual_seed(seed)
-    words = [worker, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
 
     def seed_numpy(numbers: Any) -> None:
-        numbers.seed(numbers.SeedSequence(words).generate_state(4))
+        numbers.seed(_generate_state(base_seed, worker))
 
     if (numbers := sys.modules.get("numpy.random")) is not None:
         seed_numpy(numbers)
