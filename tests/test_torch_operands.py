@@ -156,6 +156,15 @@ def test_arrays_on_the_right_give_numpys_dtypes(lib: Any) -> None:
     assert (x + np.uint8(3)).dtype == lib.uint8
 
 
+@both
+@pytest.mark.filterwarnings("ignore:__array_wrap__ must accept")
+def test_functions_of_numpy_give_tensors_of_0_dims(lib: Any) -> None:
+    x = lib.tensor([3.0, 4.0])
+    for made in (np.sqrt(lib.tensor(625.0)), x @ np.float32([3, 4]), np.matmul(x, x)):
+        assert isinstance(made, lib.Tensor) and made.shape == () and made.item() == 25
+        assert made.dtype is lib.float32
+
+
 def test_arrays_beside_gradients() -> None:
     x = weft.ones(2, requires_grad=True)
     (x * np.array([2.0, 3.0])).sum().backward()

@@ -206,8 +206,8 @@ def _new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
 
 
 def _array_wrap(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
-    """What NumPy's functions make of a tensor is a tensor again: np.exp(x)."""
-    return _C.from_numpy(array) if not return_scalar else array[()]
+    """What NumPy's functions make of a tensor is a tensor again, of 0 dims too: np.exp(x)."""
+    return _C.from_numpy(array)
 
 
 def _cuda(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
