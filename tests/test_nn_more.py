@@ -147,7 +147,9 @@ def test_values_and_gradients_are_those_of_pytorch(name: str) -> None:
     ours, theirs = run(weft, name), run(torch, name)
     assert [*ours] == [*theirs]
     for key, value in ours.items():
-        np.testing.assert_allclose(value, theirs[key], rtol=2e-5, atol=2e-6, err_msg=key)
+        # where terms cancel, the error is that of the largest
+        largest = np.abs(theirs[key]).max(initial=1)
+        np.testing.assert_allclose(value, theirs[key], rtol=2e-5, atol=2e-6 * largest, err_msg=key)
 
 
 @pytest.mark.parity
