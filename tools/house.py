@@ -44,7 +44,7 @@ PURPOSES = (
     Purpose(
         "programs without Python",
         4_000,
-        4_585,
+        4_590,
         "csrc/capi/* csrc/runtime/zip_reader.* csrc/runtime/compiled_module.* "
         "csrc/runtime/custom_operator.* csrc/runtime/operator_schema.* "
         "csrc/bindings/jit_host_operators.cpp "

@@ -11,12 +11,14 @@ import sys
 import zipfile
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import weft
-from weft import _C, nn
+from weft import _C, Tensor, nn
+from weft._command.main import main
 from weft._kernels.target import is_x86
 from weft.jit.native import compiler
 
@@ -238,6 +240,36 @@ def forces(x: Tensor):
     x = weft.randn(7)
     assert weft.equal(file.call("forward", x), forces(x))
     weft.testing.assert_close(file.call("forward", x), -(weft.cos(x) * x + weft.sin(x)))
+
+
+class Forces(nn.Module):
+    """An energy with parameters, and its gradient by the positions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 4)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        x = x.detach().requires_grad_()
+        energy = (self.layer(x).sigmoid() * 2 + 1).tanh().sum()
+        slope = weft.autograd.grad([energy], [x])[0]
+        assert slope is not None
+        return energy, -slope
+
+
+def test_gradients_that_the_program_starts_in_examples(tmp_path, capsys) -> None:
+    """There is no call of it without gradients."""
+    module, x = weft.jit.script(Forces()), weft.randn(2, 3)
+    weft.jit.aot_compile(module, tmp_path / "f.weft", examples=[(x,)])
+    file = _C.CompiledModule(str(tmp_path / "f.weft"))
+    assert all(map(weft.equal, file.call("forward", x), module(x)))
+    assert all(each.requires_grad for each in file.parameters().values())
+    np.save(tmp_path / "x.npy", x.numpy())
+    outputs = [str(tmp_path / name) for name in ("e.npy", "f.npy")]
+    words = [word for path in outputs for word in ("--output", path)]
+    assert main(["exec", str(tmp_path / "f.weft"), "--input", str(tmp_path / "x.npy"), *words]) == 0
+    for path, expected in zip(outputs, module(x)):
+        np.testing.assert_array_equal(np.load(path), expected.detach().numpy())
 
 
 class Chain(nn.Module):

@@ -41,15 +41,16 @@ def run(given: argparse.Namespace) -> None:
             kwargs[name] = value
         else:
             args.append(value)
-    with weft.no_grad():
-        result = module.call(given.method, *args, **kwargs)
+    for parameter in module.parameters().values():
+        parameter.requires_grad_(False)  # the program may ask for gradients of its own
+    result = module.call(given.method, *args, **kwargs)
     if not given.output:
         print(result)
         return
     for path, tensor in _places(given.output, result):
         if not isinstance(tensor, weft.Tensor):
             raise TypeError(f"expected tensors as results, got {type(tensor).__name__}")
-        numpy.save(path, tensor.numpy())
+        numpy.save(path, tensor.detach().numpy())
 
 
 def _places(outputs: list[str], result: Any) -> list[tuple[str, Any]]:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import struct
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from weft import _C
 from weft._C import Tensor
 from weft.autograd._run import backward
-from weft.autograd.grad_mode import no_grad
 from weft.jit.native import compiler
 from weft.jit.native.compose import NotCompiled
 from weft.random import fork_rng
@@ -58,13 +58,19 @@ def requests_of(path: str, examples: Sequence[tuple[Any, ...]]) -> list[Request]
 
 
 def _run(module: Any, arguments: tuple[Any, ...]) -> None:
-    with no_grad():
-        module.call("forward", *arguments)
+    """Without gradients, as far as the program does not ask for some itself, and with them."""
+    parameters = [each for each in module.parameters().values() if each.requires_grad]
+    for each in parameters:
+        each.requires_grad_(False)
+    module.call("forward", *[a.detach() if isinstance(a, Tensor) else a for a in arguments])
+    for each in parameters:
+        each.requires_grad_()
     result = module.call("forward", *arguments)
     results = result if isinstance(result, (tuple, list)) else [result]
     loss = [r.sum() for r in results if isinstance(r, Tensor) and r.requires_grad]
     if loss:
-        backward(loss)
+        with suppress(RuntimeError):  # the program may have gone back through what is behind it
+            backward(loss)
 
 
 def machine_code(requests: Sequence[Request], targets: Sequence[str]) -> dict[str, bytes]:
