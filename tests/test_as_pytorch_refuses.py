@@ -128,7 +128,6 @@ DTYPES = {
     "randperm": lambda: weft.randperm(2, dtype=weft.bool),
     "trace": lambda: weft.trace(weft.eye(2) > 0),
     "clamp_min": lambda: BOOL.clamp_min(False),
-    "clamp": lambda: BOOL.clamp(BOOL, BOOL),
     "mm": lambda: weft.mm(weft.eye(2) > 0, weft.eye(2) > 0),
     "gcd": lambda: weft.gcd(HALF, HALF),
     "normal_": lambda: LONG.clone().normal_(),

@@ -225,7 +225,7 @@ KEYS = """
         print(error)
     print(isinstance(ReduceOp.SUM, ReduceOp.RedOpType), ReduceOp.RedOpType.SUM == ReduceOp.SUM)
     print(hasattr(torch.ops.aten, "_pin_memory"), torch.ops.aten._pin_memory.default)
-    print({torch.ops.aten.convolution: 1}, hasattr(torch.ops.aten, "convolution"))
+    print({torch.ops.aten._unsafe_view: 1}, hasattr(torch.ops.aten, "_unsafe_view"))
     print(torch.nn.init.kaiming_uniform_.__module__)
     active = torch._C._are_functorch_transforms_active
     torch.vmap(lambda x: print(active(), end=" ") or x)(x)
@@ -244,7 +244,7 @@ def test_names_that_libraries_import(tmp_path: Path) -> None:
         "_ExcludeDispatchKeyGuard: expected keys of autocast, got CPU",
         "True True",
         "False <torch.ops.aten._pin_memory.default, which weft lacks>",
-        "{<torch.ops.aten.convolution, which weft lacks>: 1} False",
+        "{<torch.ops.aten._unsafe_view, which weft lacks>: 1} False",
         "torch.nn.init",
         "True False",
         "[Shard(dim=0), Replicate(), Partial(avg)] False True",

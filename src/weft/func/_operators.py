@@ -103,8 +103,8 @@ class Operator:
         args: list[Any] = []
         kwargs: dict[str, Any] = {}
         for place, (argument, value) in enumerate(zip(self.arguments, given)):
-            if value is Ellipsis:
-                continue
+            if value is Ellipsis or (argument.type in _NUMBERED and value == argument.default):
+                continue  # a body has the default's number
             if argument.kwarg_only or len(args) < place:
                 kwargs[argument.name] = value
             else:
