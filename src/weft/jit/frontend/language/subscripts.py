@@ -169,13 +169,12 @@ def _may_be_number(v: Value) -> bool:
     node = v.node
     if node is None:
         return True
-    operator = None if node.kind in RULES else schemas.of(node.kind)
-    tags = frozenset() if operator is None else operator.tags
+    tags = schemas.tags_of(node.kind)
     if "bitwise" in tags:
         return any(_may_be_number(each) for each in node.inputs)
     if "of_data" in tags:
         return not isinstance(node.inputs[0].type, ty.ListType)
-    row = None if operator is None else operator.row
+    row = None if node.kind in RULES else schemas.of(node.kind).row
     if row is None or node.name.endswith("_"):
         return True
     has_dims = row.shape.startswith("[") and row.shape != "[]"
