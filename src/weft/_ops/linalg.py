@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft._ops.table import backward_of, backward_op, body_of, op, ops
+from weft._ops.table import backward_op, body_of, op, ops
 
 op(
     "mm(Tensor self, Tensor mat2) -> Tensor",
@@ -64,7 +64,7 @@ for _name, _operands, _numbers in (
     )
 
 
-@backward_of("_no_product(Tensor self, str name, ScalarType dtype) -> Tensor")
+@body_of("_no_product(Tensor self, str name, ScalarType dtype) -> Tensor", variants="")
 def _no_product(self: Any, name: Any, dtype: Any) -> Any:
     """Raises NotImplementedError: what products that have a dtype of their own do on the CPU."""
     ops.check_implemented(

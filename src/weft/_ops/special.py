@@ -6,7 +6,7 @@ from typing import Any
 
 from weft._kernels import lang
 from weft._kernels.lang import call
-from weft._ops.table import FLOATS, backward_of, backward_op, body_of, op, ops
+from weft._ops.table import FLOATS, body_of, op, ops
 
 
 def _native(schema: str, gradient: str, doc: str, variants: str | None = "") -> None:
@@ -172,7 +172,7 @@ op(
 # ---- incomplete gamma functions, and derivatives of samples ----
 
 
-@backward_of("_no_derivative(Tensor grad, str op, str name) -> Tensor")
+@body_of("_no_derivative(Tensor grad, str op, str name) -> Tensor", variants="")
 def _no_derivative(grad: Any, op: Any, name: Any) -> Any:
     """Raises NotImplementedError: stands in formulas for the derivative that nobody wrote."""
     ops.check_implemented(
@@ -194,16 +194,17 @@ for _name, _sign, _doc in (
         out="out",
         shape="broadcast(self, other)",
     )
-backward_op(
+op(
     "_standard_gamma_grad(Tensor self, Tensor output) -> Tensor",
     doc="The derivative of samples of gamma distributions of rate 1 for their concentrations self.",
     grad={
         name: f"_no_derivative(grad, '_standard_gamma_grad', '{name}')"
         for name in ("self", "output")
     },
+    variants="",
     shape="broadcast(self, output)",
 )
-backward_op(
+op(
     "_dirichlet_grad(Tensor x, Tensor alpha, Tensor total) -> Tensor",
     doc="The derivative of samples x of the distributions Beta(alpha, total - alpha) for alpha, "
     "over 1 - x.",
@@ -211,6 +212,7 @@ backward_op(
         name: f"_no_derivative(grad, '_dirichlet_grad', '{name}')"
         for name in ("x", "alpha", "total")
     },
+    variants="",
     shape="broadcast(x, alpha)",
 )
 
