@@ -623,7 +623,7 @@ def test_named_results() -> None:
         ),
         (lambda x: weft.mm(x, 3), "mm: expected argument 'mat2' of type Tensor, got int"),
         (lambda x: weft.mm(3, x), "mm: expected argument 'input' of type Tensor, got int"),
-        (lambda x: x.mm(x, x), "mm: expected fewer positional arguments, got 3"),
+        (lambda x: x.mv(x, x), "mv: expected fewer positional arguments, got 3"),
         (lambda x: x.mm(x, foo=1), "mm: expected known argument names, got 'foo'"),
         (lambda x: x.mm(x, mat2=x), "mm: expected argument 'mat2' once, got it twice"),
         (lambda x: x.view("a"), "view: expected argument 'size' of type tuple of ints, got str"),

@@ -392,8 +392,8 @@ def test_every_writer_refuses_read_only_memory(schema: Schema, target: Arg) -> N
     for dtype in ("float64", "int64", "bool", "complex128"):
         for shape in SHAPES:
             for out_shape in (shape,) if in_place else OUT_SHAPES:
-                # Results that are indices or exponents have dtypes of their own.
-                for written in (dtype,) if in_place else (dtype, "int64", "int32"):
+                # Results that are answers, indices or exponents have dtypes of their own.
+                for written in (dtype,) if in_place else (dtype, "bool", "int64", "int32"):
                     text = attempt(schema, target, dtype, shape, np.ones(out_shape, written))
                     if "read-only" in text:
                         return

@@ -57,8 +57,9 @@ def instance_norm(
     With use_input_stats the running statistics move towards the mean of those over the samples;
     without, they are what is normalised by.
 
-    The other tensors are [c]; the result has the shape of `input`. Raises RuntimeError without both
-    running statistics where these are used, ValueError for one value a channel where they are not.
+    Floating dtypes. The other tensors are [c]; the result has the shape of `input`. Raises
+    RuntimeError without both running statistics where these are used, ValueError for one value a
+    channel where they are not.
 
     >>> x = weft.tensor([[[1.0, 3.0], [5.0, 9.0]]])
     >>> weft.nn.functional.instance_norm(x, eps=0.0)

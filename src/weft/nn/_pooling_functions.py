@@ -490,7 +490,7 @@ def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = 
 def adaptive_max_pool1d_with_indices(
     input: Tensor, output_size: Any, return_indices: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """adaptive_max_pool1d, and where the maxima lie.
+    """adaptive_max_pool1d with its dtypes and errors, and where the maxima lie.
 
     >>> weft.nn.functional.adaptive_max_pool1d_with_indices(weft.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
     (tensor([[3., 2.]]), tensor([[1, 2]]))
@@ -501,7 +501,7 @@ def adaptive_max_pool1d_with_indices(
 def adaptive_max_pool2d_with_indices(
     input: Tensor, output_size: Any, return_indices: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """adaptive_max_pool2d, and where the maxima lie.
+    """adaptive_max_pool2d with its dtypes and errors, and where the maxima lie.
 
     >>> weft.nn.functional.adaptive_max_pool2d_with_indices(weft.arange(4.0).reshape(1, 2, 2), 1)
     (tensor([[[3.]]]), tensor([[[3]]]))
