@@ -75,6 +75,7 @@ WIDER = {
     "logsumexp": "PyTorch takes no empty dims with keepdim",
     "binary_cross_entropy_with_logits": "an input that broadcasts to its target",
     "norm.ScalarOpt_dtype": "a dtype that is narrower", "norm.ScalarOpt_dim_dtype": "a dtype that is narrower",
+    "_standard_gamma_grad": "two dtypes", "_dirichlet_grad": "two dtypes",
 }  # fmt: skip
 #: weft raises where PyTorch answers
 NARROWER = {
@@ -121,6 +122,7 @@ DIFFERENT = {
     "pixel_unshuffle": "no elements: PyTorch's has the shape of the input",
     "binary_cross_entropy_with_logits": "the dtype where those of the arguments differ",
     "square": "of bool",
+    "_standard_gamma_grad": "of numbers that are no samples", "_dirichlet_grad": "of numbers that are no samples",
 }  # fmt: skip
 
 
