@@ -22,6 +22,7 @@
 #include "bindings/trace.h"
 #include "core/error.h"
 #include "core/warning.h"
+#include "op_docs.h"
 
 namespace weft::py {
 namespace {
@@ -331,6 +332,10 @@ PyObject* op_qualname(PyObject* self, void*) {
 }
 PyObject* op_module(PyObject*, void*) { return PyUnicode_FromString("weft"); }
 
+const OpDocs& docs_of(const Signature& signature) {
+  return kOpDocs[signature.record - op_records().data()];
+}
+
 // The signatures with the same text, that text, the next ones; the example of all.
 PyObject* op_doc(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
@@ -338,14 +343,14 @@ PyObject* op_doc(PyObject* self, void*) {
     std::string text;
     std::vector<std::string_view> told;
     for (const Signature& signature : all) {
-      const std::string_view doc = signature.record->doc;
+      const std::string_view doc = docs_of(signature).doc;
       if (std::ranges::find(told, doc) != told.end()) continue;
       told.push_back(doc);
       for (const Signature& other : all)
-        if (other.record->doc == doc) text += other.text() + "\n";
+        if (docs_of(other).doc == doc) text += other.text() + "\n";
       text.append("\n").append(doc).append("\n\n");
     }
-    text += all.front().record->example;
+    text += docs_of(all.front()).example;
     return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
   });
 }

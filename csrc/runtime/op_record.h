@@ -48,8 +48,6 @@ struct OpRecord {
   const char* name;      // "add"
   const char* overload;  // "Tensor"
   const char* schema;    // "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
-  const char* doc;       // its sentence, sizes, dtypes, errors
-  const char* example;   // behind the docs of all overloads of the name; they have the same
   BoxedFn call;
   uint8_t arg_count, result_count;
   uint8_t variants;  // bit 0: module function, bit 1: Tensor method, bit 2: nn.functional function

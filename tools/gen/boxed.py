@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from gen.arguments import Arguments
 from gen.cpp import quote
-from gen.docs import Docs
-from weft._ops.forms import PLAIN, Form
+from weft._ops.forms import Form
 from weft._ops.schema import Arg, is_optional, plain
 
 _PRELUDE = """\
@@ -77,16 +76,14 @@ def file(families: Mapping[str, Sequence[Form]]) -> str:
 
 
 def records(forms: Sequence[Form], arguments: Arguments) -> str:
-    """op_records.cpp: the table as the runtime sees it, documentation included."""
+    """op_records.cpp: the table as the runtime sees it."""
     lines = ['#include "runtime/op_record.h"', "", "namespace weft {", "namespace boxed {", ""]
-    docs = Docs([form.row for form in forms if form.kind == PLAIN])
     lines += [f"void {form.id}(const Value*, Value*);" for form in forms]
     lines += ["", "}  // namespace boxed", "", "namespace {", "constexpr OpRecord kRecords[] = {"]
     for form in forms:
         schema = form.schema
         lines.append(
             f"    {{{quote(schema.name)}, {quote(schema.overload)},\n     {quote(str(schema))},\n"
-            f"     {quote(docs.row(form.row))},\n     {quote(docs.example(schema.name))},\n"
             f"     boxed::{form.id}, {len(schema.args)}, {len(schema.returns)}, "
             f"{form.variant_bits}, {arguments.add(schema)}}},"
         )

@@ -128,7 +128,7 @@ def records(rows: Sequence[Builtin], arguments: Arguments) -> str:
         signature = f"{result(row)} (*)({parameters(row, False)})"
         lines.append(
             f"    {{{quote(row.name)}, {quote(row.overload)},\n     {quote(schema_text(row))},\n"
-            f'     {quote(row.doc)}, "",\n     Boxed<static_cast<{signature}>({body})>::call, '
+            f"     Boxed<static_cast<{signature}>({body})>::call, "
             f"{len(row.args) + row.schema.varargs}, {len(row.returns)}, 0, "
             f"{arguments.add(row.schema)}}},"
         )

@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from gen.cpp import quote
+from weft._ops.forms import PLAIN, Form
 from weft._ops.table import COMPLEX, FLOATS, INTEGERS, Row
 
 _BLOCKS = Path(__file__).resolve().parents[2] / "src" / "weft" / "_ops" / "docs"
@@ -89,6 +91,19 @@ class Docs:
         if row.kind == "view":
             return f"{row.name}_"
         return f"{row.name}_; RuntimeError where self cannot hold the result"
+
+
+def header(forms: Sequence[Form]) -> str:
+    """op_docs.h: texts of all records in their order, which Python's functions show."""
+    docs = Docs([form.row for form in forms if form.kind == PLAIN])
+    lines = ["#pragma once", "", "namespace weft::py {", ""]
+    lines += ["struct OpDocs {", "  const char* doc;      // its sentence, sizes, dtypes, errors"]
+    lines += ["  const char* example;  // behind the docs of all overloads; they have the same"]
+    lines += ["};", "inline constexpr OpDocs kOpDocs[] = {"]
+    for form in forms:
+        example = quote(docs.example(form.schema.name))
+        lines.append(f"    {{{quote(docs.row(form.row))},\n     {example}}},")
+    return "\n".join([*lines, "};", "", "}  // namespace weft::py", ""])
 
 
 def _blocks() -> Iterator[tuple[str, list[str]]]:

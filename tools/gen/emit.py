@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weft._ops
-from gen import boxed, builtins, facts, instructions, stubs
+from gen import boxed, builtins, docs, facts, instructions, stubs
 from gen.arguments import Arguments
 from gen.functions import FunctionEmitter, native_header, ops_headers, umbrella
 from gen.plan import form_schemas, make_plans
@@ -15,7 +15,7 @@ BOXED_FILES = 8  # a family's calls lie in one of them; a file each would be mos
 _BOXED = [weft._ops.FAMILIES[i::BOXED_FILES] for i in range(BOXED_FILES)]
 _WHOLE = (
     *("ops.h", "native.h", "op_records.cpp", "op_arguments.cpp", "operator_facts.cpp"),
-    "jit_instructions.h",
+    *("jit_instructions.h", "op_docs.h"),
 )
 _STUB = "weft/_C.pyi"
 
@@ -48,6 +48,7 @@ def generate() -> dict[str, str]:
         cpp[f"boxed_{i}.cpp"] = boxed.file({family: families[family] for family in members})
     arguments = Arguments()
     cpp["op_records.cpp"] = boxed.records(every, arguments)
+    cpp["op_docs.h"] = docs.header(every)
     cpp["operator_facts.cpp"] = facts.file(every, schemas, list(load_builtins().values()))
     cpp["jit_instructions.h"] = instructions.header()
     cpp.update(builtins.files(arguments))
