@@ -18,7 +18,7 @@ using Complex = std::complex<double>;
 
 // Numbers in (-1, 1) that look random.
 template <class T>
-std::vector<T> noise(int64_t count) {
+std::vector<T> entries(int64_t count) {
   std::vector<T> made(static_cast<size_t>(count));
   uint32_t state = 7;
   for (T& value : made) {
@@ -53,7 +53,7 @@ std::vector<T> transformed(std::vector<T> rows, const fft::Plan<T>& plan) {
 
 template <class T>
 void check_plan(int64_t n, double tolerance) {
-  const std::vector<T> in = noise<T>(n * kEntry<T>);
+  const std::vector<T> in = entries<T>(n * kEntry<T>);
   const auto plan = fft::kept<fft::Plan<T>>(n);
   const std::vector<T> out = transformed(in, *plan);
   for (int64_t k = 0; k < n; ++k) {
@@ -67,7 +67,7 @@ void check_plan(int64_t n, double tolerance) {
 // Strided from and to memory of its own, there and back.
 template <class T>
 void check_long(int64_t n, double tolerance) {
-  const std::vector<T> in = noise<T>(6 * n);
+  const std::vector<T> in = entries<T>(6 * n);
   const fft::LongPlan<T> plan(n);
   std::vector<T> out(static_cast<size_t>(2 * n)), back(static_cast<size_t>(4 * n));
   plan.run(in.data(), 6, out.data(), 2, false, T(0.5));
@@ -97,7 +97,7 @@ fft::Lanes<T> lanes_in(std::vector<T>& memory, typename fft::Lanes<T>::Way way, 
 template <class T>
 void check_moves(typename fft::Lanes<T>::Way way, int64_t elements, int64_t count, int64_t apart,
                  int64_t step, int64_t part, bool exchange) {
-  std::vector<T> memory = noise<T>(elements * kRow<T> * 4);
+  std::vector<T> memory = entries<T>(elements * kRow<T> * 4);
   std::vector<T> copy(memory.size(), T(9)), rows(static_cast<size_t>(elements * kEntry<T>));
   const auto from = lanes_in(memory, way, count, apart, step, part);
   const auto to = lanes_in(copy, way, count, apart, step, part);
@@ -118,7 +118,7 @@ void check_moves(typename fft::Lanes<T>::Way way, int64_t elements, int64_t coun
 
 template <class T>
 void check_half(int64_t m, double tolerance) {
-  const std::vector<T> in = noise<T>(m * kEntry<T>);
+  const std::vector<T> in = entries<T>(m * kEntry<T>);
   const auto plan = fft::kept<fft::Plan<T>>(m);
   const auto turns = fft::kept<fft::HalfTurns<T>>(2 * m);
   std::vector<T> rows = transformed(in, *plan);
@@ -184,7 +184,7 @@ TEST(fft_lanes_are_apart) {
   // A sequence has the same bits whatever stands beside it, not finite numbers for one.
   for (const int64_t n : {12, 49, 128, 127}) {
     const auto plan = fft::kept<fft::Plan<float>>(n);
-    std::vector<float> rows = noise<float>(n * kEntry<float>);
+    std::vector<float> rows = entries<float>(n * kEntry<float>);
     const std::vector<float> expected = transformed(rows, *plan);
     for (int64_t i = 0; i < n; ++i) rows[i * kEntry<float> + 3] = INFINITY;
     const std::vector<float> found = transformed(rows, *plan);
