@@ -75,11 +75,11 @@ WEFT_INLINE void tile(const Task& t) {
       for (int v = 0; v < kVectors; ++v) Of::add(sums[r][v], a + r * a_row, line[v]);
     }
   }
-  const Ending ending(t);
+  const Epilogue epilogue(t);
 #pragma GCC unroll 12
   for (int r = 0; r < Rows; ++r) {
 #pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) ending.write(sums[r][v], r * c_row, v * kWidth);
+    for (int v = 0; v < kVectors; ++v) epilogue.write(sums[r][v], r * c_row, v * kWidth);
   }
 }
 

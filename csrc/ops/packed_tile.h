@@ -24,9 +24,9 @@ struct Task {
 };
 
 // What becomes of the sums of a tile. Asked once: most have nothing to add.
-class Ending {
+class Epilogue {
  public:
-  WEFT_INLINE explicit Ending(const Task& t)
+  WEFT_INLINE explicit Epilogue(const Task& t)
       : sink_(t.sink),
         c_(t.c),
         add_(t.add),
