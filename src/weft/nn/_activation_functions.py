@@ -9,6 +9,7 @@ from weft._runtime.data_dependent import data_dependent
 from weft._runtime.exports import list_own as _list_own
 from weft._runtime.precision import lower_precision as _lower_precision
 from weft._runtime.torch_function import declare as _declare
+from weft.nn._dtype_checks import check_floating
 
 _nn = _C._nn
 
@@ -194,8 +195,7 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     >>> weft.nn.functional.hardshrink(weft.tensor([-0.25, 2.0]))
     tensor([0., 2.])
     """
-    if not input.is_floating_point():
-        raise NotImplementedError(f"hardshrink: expected a floating dtype, got {input.dtype}")
+    check_floating("hardshrink", input)
     return _C.where(input.abs() <= lambd, 0, input)
 
 
@@ -254,8 +254,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     """
     if input.dim() == 0:
         raise RuntimeError("glu: expected at least 1 dim, got a 0-d tensor")
-    if not input.is_floating_point():
-        raise NotImplementedError(f"glu: expected a floating dtype, got {input.dtype}")
+    check_floating("glu", input)
     if input.size(dim) % 2:
         raise RuntimeError(f"glu: expected an even size of dimension {dim}, got {input.size(dim)}")
     value, gate = input.chunk(2, dim)
@@ -273,8 +272,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     >>> weft.nn.functional.prelu(weft.tensor([[-2.0, -2.0]]), weft.tensor([0.5, 0.25]))
     tensor([[-1.0000, -0.5000]])
     """
-    if not input.is_floating_point():
-        raise NotImplementedError(f"prelu: expected a floating dtype, got {input.dtype}")
+    check_floating("prelu", input)
     if weight.dtype != input.dtype:
         raise RuntimeError(f"prelu: expected one dtype, got {input.dtype} and {weight.dtype}")
     if weight.dim() > 1:
@@ -309,8 +307,7 @@ def rrelu(
     """
     if not lower <= upper:
         raise RuntimeError(f"rrelu: expected lower <= upper, got {lower} and {upper}")
-    if not input.is_floating_point():
-        raise NotImplementedError(f"rrelu: expected a floating dtype, got {input.dtype}")
+    check_floating("rrelu", input)
     below = input.detach() <= 0
     if not training:
         slope = _C.full((), (lower + upper) / 2, dtype=input.dtype, device=input.device)

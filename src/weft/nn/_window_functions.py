@@ -10,7 +10,8 @@ from weft._C import Tensor
 from weft._runtime.data_dependent import data_dependent
 from weft._runtime.precision import lower_precision as _lower_precision
 from weft._runtime.torch_function import declare as _declare
-from weft.nn._pooling_functions import _check_dims, _check_no_integers, _times
+from weft.nn._dtype_checks import check_no_integers
+from weft.nn._pooling_functions import _check_dims, _times
 
 _conv2d = _C._aten.conv2d
 _conv_transpose2d = _C._aten.conv_transpose2d
@@ -52,7 +53,7 @@ def unfold(
             [1., 3.]])
     """
     _check_dims("unfold", input, 2)
-    _check_no_integers("unfold", input)
+    check_no_integers("unfold", input)
     rows, columns = _geometry("unfold", kernel_size, dilation, padding, stride)
     down = _positions(input.size(-2), *rows)
     across = _positions(input.size(-1), *columns)
@@ -93,7 +94,7 @@ def fold(
     """
     if input.dim() not in (2, 3):
         raise RuntimeError(f"fold: expected 2 or 3 dims, got shape {tuple(input.shape)}")
-    _check_no_integers("fold", input)
+    check_no_integers("fold", input)
     height, width = _times("fold", "output_size", output_size, 2)
     rows, columns = _geometry("fold", kernel_size, dilation, padding, stride)
     down, across = _positions(height, *rows), _positions(width, *columns)

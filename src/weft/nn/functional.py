@@ -17,6 +17,8 @@ from weft._functions.out import takes_out as _takes_out
 from weft._functions.padding import *  # noqa: F403
 from weft._runtime.torch_function import declare as _declare
 from weft.nn._activation_functions import *  # noqa: F403
+from weft.nn._adaptive_pooling_functions import *  # noqa: F403
+from weft.nn._adaptive_pooling_functions import _wanted
 from weft.nn._alignment_functions import *  # noqa: F403
 from weft.nn._attention_functions import *  # noqa: F403
 from weft.nn._dropout_functions import *  # noqa: F403
@@ -26,7 +28,6 @@ from weft.nn._loss_functions import *  # noqa: F403
 from weft.nn._margin_functions import *  # noqa: F403
 from weft.nn._norm_functions import *  # noqa: F403
 from weft.nn._pooling_functions import *  # noqa: F403
-from weft.nn._pooling_functions import _wanted
 from weft.nn._resampling_functions import *  # noqa: F403
 from weft.nn._unpooling_functions import *  # noqa: F403
 from weft.nn._window_functions import *  # noqa: F403

@@ -492,9 +492,8 @@ def _told_default(context: Any) -> dict[str, Any]:
 
 def _default_told(text: dict[str, Any]) -> list[Any]:
     module, name = text["default_factory_module"], text["default_factory_name"]
-    made = getattr(
-        sys.modules.get(module), name, None
-    )  # nothing is imported because a text says so
+    # Nothing is imported because a text says so.
+    made = getattr(sys.modules.get(module), name, None)
     if made is None:
         raise NotImplementedError(f"treespec_loads: expected a known type, got {module}.{name}")
     return [made, text["dict_context"]]
