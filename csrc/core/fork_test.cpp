@@ -231,12 +231,15 @@ TEST(fork_inside_a_piece_that_a_worker_took_over) {
   const auto caller = std::this_thread::get_id();
   const auto now = [] { return std::chrono::steady_clock::now(); };
   // Pieces 0 and 1 are the caller's, which is busy for a while, so that the worker takes the
-  // second. A worker that is done before the caller begins does not look again: then another region
-  // tries.
+  // second. A worker that is done before the caller begins does not look again: it waits. One that
+  // wakes too late leaves the try to another region.
   for (int i = 0; i < 200 && child.load() == -1; ++i) {
+    std::atomic<bool> began{false};
     parallel_for(4, 1, [&](int64_t begin, int64_t) {
       const auto end = now() + std::chrono::milliseconds(100);
+      if (begin == 0) began = true;
       while (begin == 0 && child.load() == -1 && now() < end) std::this_thread::yield();
+      while (begin >= 2 && !began && now() < end) std::this_thread::yield();
       if (begin != 1 || std::this_thread::get_id() == caller) return;
       const pid_t made = fork();
       if (made == 0) alarm(60);

@@ -385,7 +385,8 @@ const Mode& mode_of(const std::string& name) {
   for (const Mode& mode : kModes) {
     if (name == mode.name) return mode;
   }
-  WEFT_CHECK(false, "RNN: expected mode 'LSTM', 'GRU', 'RNN_TANH' or 'RNN_RELU', got '", name, "'");
+  fail(ErrorKind::Runtime,
+       {"RNN: expected mode 'LSTM', 'GRU', 'RNN_TANH' or 'RNN_RELU', got '", name, "'"});
 }
 
 Steps steps_of(const Tensor& data, const Tensor& batch_sizes, int64_t sequences, bool backwards) {
