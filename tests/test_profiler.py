@@ -29,12 +29,53 @@ def test_events_of_a_step() -> None:
         "aten::mul",
         "aten::sum",
         "autograd::backward",
+        "SumBackward0",
+        "MulBackward0",
+        "LinearBackward0",
+        *["torch::autograd::AccumulateGrad"] * 2,
     ]
-    forward, *inner, backward = prof.events()
+    forward, *inner = prof.events()[:5]
+    backward, *nodes = prof.events()[5:]
     assert forward.cpu_children == inner and all(event.cpu_parent is forward for event in inner)
     assert backward.cpu_parent is None and forward.is_user_annotation
     assert inner[1].input_shapes[:2] == [[4, 3], [2, 3]] and inner[2].input_shapes == [[4, 2], []]
+    assert backward.cpu_children == nodes and nodes[1].input_shapes == [[4, 2]]
     assert layer.weight.grad is not None
+
+
+@weft.jit.script
+def scaled(x: weft.Tensor, y: weft.Tensor) -> weft.Tensor:
+    return (weft.relu(x @ y) + 1) * 2
+
+
+@weft.jit.script
+def forked(x: weft.Tensor) -> weft.Tensor:
+    other = weft.jit.fork(scaled, x, x)
+    return weft.jit.wait(other).sum()
+
+
+def test_programs_are_seen() -> None:
+    x = weft.ones(4, 4)
+    expected = scaled(x, x)
+    with profile(record_shapes=True) as prof:
+        found = scaled(x, x)
+    assert found.equal(expected)
+    program, product, *others = prof.events()
+    assert program.name == "scaled" and program.cpu_children == [product, *others]
+    assert product.name == "aten::matmul" and product.input_shapes == [[4, 4], [4, 4]]
+    assert 0 < product.cpu_time_total < program.cpu_time_total
+    assert all(name in " ".join(e.name for e in others) for name in ("relu", "add", "mul"))
+    with profile() as prof:
+        forked(x)
+    caller, other = (e for e in prof.events() if e.name in ("forked", "scaled"))
+    assert caller.name == "forked" and other.thread != caller.thread and other.cpu_parent is None
+    assert other.cpu_children[0].name == "aten::matmul"
+    with profile() as outer:
+        with profile() as inner:
+            scaled(x, x)
+        scaled(x, x)
+    assert [e.name for e in inner.events()].count("scaled") == 1
+    assert [e.name for e in outer.events()].count("scaled") == 2
 
 
 def test_times_are_those_that_passed() -> None:

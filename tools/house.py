@@ -44,7 +44,7 @@ PURPOSES = (
     Purpose(
         "programs without Python",
         4_000,
-        4_590,
+        4_599,
         "csrc/capi/* csrc/runtime/zip_reader.* csrc/runtime/compiled_module.* "
         "csrc/runtime/custom_operator.* csrc/runtime/operator_schema.* "
         "csrc/bindings/jit_host_operators.cpp "
@@ -97,7 +97,7 @@ PURPOSES = (
     ),
     Purpose("IR, passes, code generation, programs in Python", 10_000, 13_223, "src/weft/jit/*"),
     Purpose(
-        "interpreter, values, their bindings", 5_000, 7_120, "csrc/runtime/* csrc/bindings/jit*"
+        "interpreter, values, their bindings", 5_000, 7_172, "csrc/runtime/* csrc/bindings/jit*"
     ),
     Purpose(
         "operator table, kernel language, generators",
@@ -127,7 +127,7 @@ PURPOSES = (
     ),
     Purpose("passes over graphs of modules", 480, 600, "src/weft/fx/passes/*"),
     Purpose("graphs of modules: fx", 2_500, 2_755, "src/weft/fx/*"),
-    Purpose("tensors in Python, arguments, interop", 5_300, 6_974, "csrc/bindings/*"),
+    Purpose("tensors in Python, arguments, interop", 5_300, 6_999, "csrc/bindings/*"),
     Purpose(
         "weft under the name torch",
         1_210,
@@ -193,7 +193,7 @@ PURPOSES = (
     Purpose(
         "profiles and benchmarks of programs",
         1_100,
-        1_100,
+        1_125,
         "src/weft/profiler/* src/weft/autograd/profiler.py src/weft/utils/benchmark/*",
     ),
     Purpose(

@@ -7,6 +7,7 @@
 #include "autograd/hooks.h"
 #include "autograd/sparse.h"
 #include "autograd/task.h"
+#include "core/profiler.h"
 
 namespace weft::autograd {
 
@@ -252,6 +253,16 @@ void Engine::fill_missing(const Node& node, TensorList& grads) {
   }
 }
 
+TensorList recorded_apply(Node& node, TensorList grads) {
+  std::vector<Dims> sizes;
+  for (const Tensor& grad : grads) sizes.push_back(grad.defined() ? grad.sizes() : Dims());
+  const int64_t start = profiler::now();
+  TensorList result = node.apply(std::move(grads));
+  profiler::record(str(node.is_accumulator ? "torch::autograd::" : "", node.name()),
+                   std::move(sizes), start);
+  return result;
+}
+
 TensorList Engine::apply(Node& node, TensorList grads, const Hooks* hooks) {
   TensorList kept;
   if (hooks) {
@@ -267,7 +278,8 @@ TensorList Engine::apply(Node& node, TensorList grads, const Hooks* hooks) {
   TensorList result;
   {
     NodeLock lock(node);
-    result = node.apply(std::move(grads));
+    result = profiler::recording() ? recorded_apply(node, std::move(grads))
+                                   : node.apply(std::move(grads));
     if (!options_.retain_graph) node.release_saved();
   }
   if (!node.is_accumulator) {

@@ -1,8 +1,9 @@
-// Knobs of the process: threads, the default dtype.
+// Knobs of the process: threads, the default dtype, profiles.
 #include <nanobind/nanobind.h>
 
 #include "bindings/caster.h"
 #include "bindings/objects.h"
+#include "core/profiler.h"
 #include "core/thread_pool.h"
 
 namespace nb = nanobind;
@@ -62,11 +63,35 @@ void bind_recursion(nb::module_& module) {
              "Takes _raise_recursion_limit back, unless the limit has been set since.");
 }
 
+nb::list profile_events(size_t place) {
+  nb::list found;
+  for (const profiler::Event& event : profiler::stop(place)) {
+    nb::list sizes;
+    for (const Dims& one : event.sizes) {
+      nb::list size;
+      for (int64_t extent : one) size.append(extent);
+      sizes.append(size);
+    }
+    found.append(
+        nb::make_tuple(event.name.c_str(), sizes, event.start_ns, event.end_ns, event.thread));
+  }
+  return found;
+}
+
+void bind_profiler(nb::module_& module) {
+  module.def("_start_profile", &profiler::start,
+             "Begins to record what runs below Python; gives what _stop_profile takes.");
+  module.def("_stop_profile", &profile_events, nb::arg("place"),
+             "Ends it; gives name, sizes of arguments, start and end in nanoseconds of the steady "
+             "clock, and thread of each event.");
+}
+
 }  // namespace
 
 void bind_settings(nb::module_& module) {
   bind_threads(module);
   bind_recursion(module);
+  bind_profiler(module);
   bind_dtypes(module);
 }
 

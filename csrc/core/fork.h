@@ -27,6 +27,7 @@ enum class ForkRank : uint8_t {
   Scratch,
   Cache,    // the caching allocator
   Threads,  // the pool and the workers of jit.fork
+  Profiler,
 };
 
 // Any of them may be null. `child` must not wait for anything.

@@ -251,7 +251,7 @@ Value run(RegisterStack& stack) {
         for (size_t i = 0; i < site.args.size(); ++i) {
           copy_bits(args + i, &interpreter::operand(site.args[i], registers, constants));
         }
-        if (!site.group->run(args, results, nullptr, site.donated)) NEXT();
+        if (!interpreter::run_group(site, args, results)) NEXT();
         const Context context{registers, function};
         interpreter::store_results(context, site, results);
         context.release(site);
@@ -440,7 +440,11 @@ Value run_function(const Function& function, Value* args, size_t count) {
   }
   interpreter::preload(function, registers);
   stack.frames.push_back({&function, function.code.data(), registers, stack.modes.size()});
-  return run(stack);
+  if (!profiler::recording()) return run(stack);
+  const int64_t start = profiler::now();
+  Value result = run(stack);
+  profiler::record(function.name.substr(function.name.rfind('.') + 1), {}, start);
+  return result;
 }
 
 }  // namespace weft

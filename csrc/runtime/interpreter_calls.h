@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 
+#include "core/profiler.h"
 #include "ops/donation.h"
 #include "runtime/interpreter_ops.h"
 
@@ -73,13 +74,25 @@ inline void preload(const Function& function, Value* registers) {
   }
 }
 
+inline void run_operator(const Operator& op, const Site& site, Value* args, Value* results) {
+  if (profiler::recording()) [[unlikely]]
+    return run_recorded(op, site, args, results);
+  op.call(args, results);
+}
+
+inline bool run_group(const Site& site, Value* args, Value* results) {
+  if (profiler::recording()) [[unlikely]]
+    return run_recorded(site, args, results);
+  return site.group->run(args, results, nullptr, site.donated);
+}
+
 // Calls the operator of a site on the operands at `args`.
 inline void call(const Operator& op, const Function& function, const Site& site, Value* registers,
                  Value* args, Value* results) {
   if (site.direct) {
-    op.call(args, registers + site.results[0]);
+    run_operator(op, site, args, registers + site.results[0]);
   } else {
-    op.call(args, results);
+    run_operator(op, site, args, results);
     if (site.scalar && is_scalar(*results)) {
       copy_bits(registers + site.results[0], results);
     } else {

@@ -6,6 +6,7 @@
 
 #include "autograd/mode.h"
 #include "autograd/node.h"
+#include "core/profiler.h"
 #include "ops/donation.h"
 #include "runtime/dict.h"
 #include "runtime/fork.h"
@@ -67,6 +68,38 @@ const Operator& resolve(Site& site) {
       site.results.size(), "; the schema is ", op->record->schema);
   site.op.store(op, std::memory_order_release);
   return *op;
+}
+
+namespace {
+
+std::vector<Dims> sizes_of(const Value* args, size_t count) {
+  std::vector<Dims> sizes;
+  for (size_t i = 0; i < count; ++i) {
+    const Tensor* tensor = args[i].tag() == ValueTag::Tensor ? &args[i].to_tensor() : nullptr;
+    sizes.push_back(tensor && tensor->defined() ? tensor->sizes() : Dims());
+  }
+  return sizes;
+}
+
+}  // namespace
+
+void run_recorded(const Operator& op, const Site& site, Value* args, Value* results) {
+  std::vector<Dims> sizes = sizes_of(args, site.args.size());
+  const int64_t start = profiler::now();
+  op.call(args, results);
+  profiler::record(site.name->substr(0, site.name->find('.')), std::move(sizes), start);
+}
+
+bool run_recorded(const Site& site, Value* args, Value* results) {
+  std::vector<Dims> sizes = sizes_of(args, site.args.size());
+  std::string name = "fused::";
+  for (const FusedStep& step : site.group->spec().steps) {
+    name += str(name.back() == ':' ? "" : " ", step.op);
+  }
+  const int64_t start = profiler::now();
+  const bool ran = site.group->run(args, results, nullptr, site.donated);
+  if (ran) profiler::record(std::move(name), std::move(sizes), start);
+  return ran;
 }
 
 const Tensor* find_donor(const Site& site, const Value* args) {

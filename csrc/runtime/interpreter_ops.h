@@ -34,6 +34,10 @@ const Operator& resolve(Site& site);
 // here, that nobody else holds, and large. Null: none, or a gradient is recorded.
 const Tensor* find_donor(const Site& site, const Value* args);
 
+// What an operator, what a group does, recorded by a profile.
+void run_recorded(const Operator& op, const Site& site, Value* args, Value* results);
+bool run_recorded(const Site& site, Value* args, Value* results);
+
 // Moves results to their registers.
 void store_results(const Context& context, const Site& site, Value* results);
 

@@ -267,7 +267,11 @@ def test_gradients_that_the_program_starts_in_examples(tmp_path, capsys) -> None
     np.save(tmp_path / "x.npy", x.numpy())
     outputs = [str(tmp_path / name) for name in ("e.npy", "f.npy")]
     words = [word for path in outputs for word in ("--output", path)]
+    words += ["--profile", "3"]
     assert main(["exec", str(tmp_path / "f.weft"), "--input", str(tmp_path / "x.npy"), *words]) == 0
+    table = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["forward", "3"] in [row[:1] + row[6:] for row in table]
+    assert ["aten::linear", "3", "[[2,", "3],", "[4,"] in [row[:1] + row[6:10] for row in table]
     for path, expected in zip(outputs, module(x)):
         np.testing.assert_array_equal(np.load(path), expected.detach().numpy())
 

@@ -25,6 +25,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--library", action="append", default=[], help="a library in C that registers operators"
     )
+    parser.add_argument(
+        "--profile", type=int, default=0, metavar="RUNS",
+        help="prints a table of the time that operators take in so many further runs",
+    )  # fmt: skip
 
 
 def run(given: argparse.Namespace) -> None:
@@ -44,6 +48,11 @@ def run(given: argparse.Namespace) -> None:
     for parameter in module.parameters().values():
         parameter.requires_grad_(False)  # the program may ask for gradients of its own
     result = module.call(given.method, *args, **kwargs)
+    if given.profile:
+        with weft.profiler.profile(record_shapes=True) as profile:
+            for _ in range(given.profile):
+                module.call(given.method, *args, **kwargs)
+        print(profile.key_averages(True).table(sort_by="self_cpu_time_total", row_limit=40))
     if not given.output:
         print(result)
         return

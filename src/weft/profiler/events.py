@@ -41,16 +41,24 @@ class _Times:
 class Event(_Times):
     """One call of an operator, or one run of a marked part."""
 
+    id: int = 0
+    cpu_parent: Event | None = None
+
     def __init__(
-        self, name: str, id: int, parent: Event | None, shapes: Any, is_user_annotation: bool
+        self,
+        name: str,
+        shapes: Any = (),
+        start_ns: int = 0,
+        end_ns: int = 0,
+        thread: int | None = None,
+        is_user_annotation: bool = False,
     ) -> None:
-        self.name, self.id, self.input_shapes = name, id, shapes
+        self.name, self.input_shapes = name, shapes
+        self.start_ns, self.end_ns = start_ns, end_ns
+        self.thread = threading.get_native_id() if thread is None else thread
+        self.process = os.getpid()
         self.is_user_annotation = is_user_annotation
-        self.thread, self.process = threading.get_native_id(), os.getpid()
-        self.cpu_parent, self.cpu_children = parent, []  # type: tuple[Event | None, list[Event]]
-        self.start_ns = self.end_ns = 0
-        if parent is not None:
-            parent.cpu_children.append(self)
+        self.cpu_children: list[Event] = []
 
     key = property(lambda self: self.name, doc="The name.")
 
@@ -71,6 +79,23 @@ class Event(_Times):
 
     def __repr__(self) -> str:
         return f"<Event {self.name} cpu_time={self.cpu_time_total:.3f}us>"
+
+
+def nested(events: Iterable[Event]) -> list[Event]:
+    """Events that have ended, in the order in which they began, each inside of the one of its
+    thread that was open all the time."""
+    found = sorted(events, key=lambda event: (event.start_ns, -event.end_ns))
+    stacks: dict[int, list[Event]] = {}
+    for id, event in enumerate(found):
+        event.id = id
+        stack = stacks.setdefault(event.thread, [])
+        while stack and stack[-1].end_ns < event.end_ns:
+            stack.pop()
+        event.cpu_parent, event.cpu_children = stack[-1] if stack else None, []
+        if event.cpu_parent is not None:
+            event.cpu_parent.cpu_children.append(event)
+        stack.append(event)
+    return found
 
 
 class Average(_Times):

@@ -100,7 +100,9 @@ def tensorboard_trace_handler(
 
 
 class profile:
-    """Records the operators that this thread calls, and marks (`record_function`), with real times.
+    """Records the operators that this thread calls, marks (`record_function`), and in all threads
+    the functions, operators and fusion groups of programs and the nodes of backward passes, with
+    real times.
 
     - schedule: which steps are recorded; without one all is. `step()` begins the next step.
     - on_trace_ready: called with this object whenever a recording is complete.
@@ -108,12 +110,15 @@ class profile:
 
     Other devices, memory, stacks, modules and floating-point operations are not recorded:
     activities that ask for them, profile_memory, with_stack, with_flops and with_modules change
-    nothing. What runs inside of an operator (a backward pass, a compiled program) is a part of it.
+    nothing.
 
+    >>> x = weft.ones(2, requires_grad=True)
     >>> with weft.profiler.profile() as prof:
-    ...     _ = weft.ones(2) + 1
-    >>> [event.key for event in prof.key_averages()]
-    ['aten::ones', 'aten::add']
+    ...     (x * 2).sum().backward()
+    >>> [event.key for event in prof.key_averages()][:3]
+    ['aten::mul', 'aten::sum', 'autograd::backward']
+    >>> [event.key for event in prof.key_averages()][3:]
+    ['SumBackward0', 'MulBackward0', 'torch::autograd::AccumulateGrad']
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What a profile records: when each operator of its thread began and ended."""
+"""What a profile records: when each operator began and ended."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import threading
 import time
 from typing import Any
 
-from weft._C import Tensor
+from weft._C import Tensor, _start_profile, _stop_profile
 from weft._runtime import torch_function
-from weft.profiler.events import Event
+from weft.profiler.events import Event, nested
 
 _active = threading.local()
 
@@ -20,16 +20,17 @@ def active_recorder() -> Recorder | None:
 
 
 class Recorder:
-    """Between start and stop, records what Python calls in its thread, nested as it ran.
+    """Between start and stop, records what Python calls in its thread, and what runs below Python
+    in all threads: functions and operators of programs, nodes of backward passes.
 
     A mode of `weft.overrides`, whose `__torch_function__` the extension calls for each operator.
-    Operators that run inside of others (a backward pass, a compiled program) belong to these.
     """
 
     def __init__(self, record_shapes: bool = False) -> None:
         self.events: list[Event] = []
         self._record_shapes = record_shapes
         self._open: list[Event] = []
+        self._place = 0
 
     def start(self) -> None:
         """Begins recording."""
@@ -37,20 +38,24 @@ class Recorder:
             _active.stack = []
         _active.stack.append(self)
         torch_function.push_mode(self)
+        self._place = _start_profile()
 
     def stop(self) -> None:
         """Ends it, and what is still open. RuntimeError while a mode is on that began inside."""
         if torch_function.modes()[-1:] != [self]:
             raise RuntimeError("profile: expected an end inside of the modes that were on before")
+        below = _stop_profile(self._place)
         torch_function.pop_mode()
         _active.stack.remove(self)
         while self._open:
             self._close(self._open[-1])
+        for name, shapes, *times in below:
+            self.events.append(Event(name, shapes if self._record_shapes else (), *times))
+        self.events = nested(self.events)
 
     def begin(self, name: str, shapes: Any = (), is_user_annotation: bool = False) -> None:
         """Something begins inside of what is open."""
-        parent = self._open[-1] if self._open else None
-        event = Event(name, len(self.events), parent, shapes, is_user_annotation)
+        event = Event(name, shapes, is_user_annotation=is_user_annotation)
         self.events.append(event)
         self._open.append(event)
         event.start_ns = time.perf_counter_ns()
