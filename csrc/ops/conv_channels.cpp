@@ -77,26 +77,51 @@ void copy_inside(const float* from, int64_t begin, int64_t end, int64_t low, int
   for (; i < end; ++i) *to++ = 0;
 }
 
-// Elements [begin, end) of `count` rows of the unrolled image of a group.
-void unroll_rows(const Geometry& g, const float* image, int64_t first, int64_t count, int64_t begin,
-                 int64_t end, float* to, int64_t line) {
+// Taps that lie side by side in the image are one run.
+int64_t run_of(const Geometry& g) { return g.dilation_w == 1 && g.groups == 1 ? g.kernel_w : 1; }
+
+// Elements [begin, end) of one row of the unrolled image of a group: position (y, x) of `image`,
+// behind which lies as much as `behind` ends at. What is written behind `end` is no element.
+void unroll_row(const Geometry& g, const float* image, const float* behind, int64_t y, int64_t x,
+                int64_t begin, int64_t end, float* to) {
+  constexpr int64_t kChunk = 8;
   const int64_t in = g.group_in(), pixel = g.in_channels;
-  // Taps that lie side by side in the image are one run.
-  const int64_t run = g.dilation_w == 1 && g.groups == 1 ? g.kernel_w : 1, size = run * in;
-  for (int64_t r = first; r < first + count; ++r, to += line) {
-    const int64_t y = r / g.out_width % g.out_height, x = r % g.out_width;
-    const float* from = image + r / g.positions() * g.in_plane() * pixel;
-    for (int64_t s = begin / size; s * size < end; ++s) {
-      const int64_t i = s * run / g.kernel_w, j = s * run % g.kernel_w;
-      const int64_t row = y * g.stride_h + i * g.dilation_h - g.pad_h;
-      const int64_t column = x * g.stride_w + j * g.dilation_w - g.pad_w;
-      const bool hit = row >= 0 && row < g.height;
+  const int64_t run = run_of(g), size = run * in, runs = g.kernel_w / run;
+  const int64_t first = begin / size;
+  int64_t i = first / runs, j = first % runs * run;
+  for (int64_t at = first * size - begin; at < end - begin; at += size) {
+    const int64_t row = y * g.stride_h + i * g.dilation_h - g.pad_h;
+    const int64_t column = x * g.stride_w + j * g.dilation_w - g.pad_w;
+    const bool hit = row >= 0 && row < g.height;
+    const float* from = image + (row * g.width + column) * pixel;
+    if (hit && column >= 0 && column + run <= g.width && at >= 0 && at + size <= end - begin &&
+        behind - from >= size + kChunk) {
+      for (int64_t e = 0; e < size; e += kChunk)
+        std::memcpy(to + at + e, from + e, kChunk * sizeof(float));
+    } else {
       const int64_t low = hit ? std::clamp<int64_t>(-column, 0, run) * in : size;
       const int64_t high = hit ? std::clamp<int64_t>(g.width - column, 0, run) * in : size;
-      const int64_t start = std::max(begin - s * size, int64_t{0});
-      copy_inside(from + (row * g.width + column) * pixel, start, std::min(end - s * size, size),
-                  low, high, to + s * size + start - begin);
+      const int64_t start = std::max(-at, int64_t{0});
+      copy_inside(from, start, std::min(end - begin - at, size), low, high, to + at + start);
     }
+    if ((j += run) == g.kernel_w) j = 0, ++i;
+  }
+}
+
+// Elements [begin, end) of `count` rows of it.
+void unroll_rows(const Geometry& g, const float* input, int64_t first, int64_t count, int64_t begin,
+                 int64_t end, float* to, int64_t line) {
+  const int64_t of_image = g.in_plane() * g.in_channels;
+  const float* const behind = input + g.batch * of_image - (g.in_channels - g.group_in());
+  const float* image = input + first / g.positions() * of_image;
+  int64_t y = first / g.out_width % g.out_height, x = first % g.out_width;
+  for (int64_t r = 0; r < count; ++r, to += line) {
+    unroll_row(g, image, behind, y, x, begin, end, to);
+    if (++x < g.out_width) continue;
+    x = 0;
+    if (++y < g.out_height) continue;
+    y = 0;
+    image += of_image;
   }
 }
 
