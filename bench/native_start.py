@@ -16,6 +16,7 @@ _WEFT = """
 #include <cstdio>
 #include <weft.hpp>
 int main(int, char** argv) {
+  const weft::NoGrad guard;
   const weft::Module model(argv[1]);
   const std::vector<int64_t> sizes = {SIZES};
   size_t count = 1;
