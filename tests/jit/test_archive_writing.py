@@ -282,6 +282,46 @@ def test_frozen_constants_without_dimensions_stay_tensors_in_torch():
             assert found.tolist() == wanted.tolist()
 
 
+class Zeros(nn.Module):
+    """Differences that are zeros, whose signs stay."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        for name in ("uint8", "int16", "float32"):
+            for number in (0, 2):
+                held = weft.tensor(number, dtype=getattr(weft, name))
+                self.register_buffer(f"{name}_{number}", held)
+        self.register_buffer("negative", weft.tensor(-0.0))
+
+    def forward(self, x: Tensor) -> list[Tensor]:
+        bytes = [x - self.uint8_0, x - self.uint8_2, weft.sub(x, self.uint8_2, alpha=0)]
+        shorts = [x - self.int16_0, x - self.int16_2, weft.sub(x, self.int16_2, alpha=0)]
+        floats = [x - self.float32_0, x - self.float32_2, weft.sub(x, self.float32_2, alpha=0)]
+        sums = [x + self.negative, x + self.int16_0, x + self.uint8_0]
+        scaled = [weft.add(x, self.float32_2, alpha=-0.0), weft.sub(x, self.int16_2, alpha=-1)]
+        others = [x * self.negative, x / self.int16_2, x - self.negative]
+        return bytes + shorts + floats + sums + scaled + others
+
+
+def test_zeros_of_frozen_programs_keep_their_signs():
+    x, frozen = weft.tensor([0.0, -0.0, 2.0, -2.0]), jit.freeze(jit.script(Zeros().eval()))
+    data, expected = frozen.save_to_buffer(), Zeros()(x)
+    for program in (frozen, loaded(data), loaded(loaded(data).save_to_buffer())):
+        for index, (found, wanted) in enumerate(zip(program(x), expected, strict=True)):
+            assert found.dtype is wanted.dtype and weft.equal(1 / found, 1 / wanted), index
+    assert code(loaded(data).save_to_buffer()) == code(data)
+
+
+@pytest.mark.parity
+def test_zeros_of_frozen_programs_keep_their_signs_in_torch():
+    torch = pytest.importorskip("torch")
+    x, frozen = weft.tensor([0.0, -0.0, 2.0, -2.0]), jit.freeze(jit.script(Zeros().eval()))
+    theirs, expected = in_torch(frozen.save_to_buffer()), Zeros()(x)[:-1]  # 0.0 is one with -0.0
+    for _ in range(3):  # it optimises after some calls
+        for found, wanted in zip(theirs(torch.from_numpy(x.numpy())), expected):
+            assert (1 / found).tolist() == (1 / wanted).tolist()
+
+
 def test_what_is_not_compiled_is_refused(tmp_path):
     with pytest.raises(TypeError, match="expected a compiled module or function, got Net"):
         jit.save(Net(), tmp_path / "net.pt")

@@ -19,22 +19,18 @@ def keep_tensor(graph: Graph, node: Node) -> None:
     first, second, *alpha = node.inputs
     if _is_single(first) or not _is_single(second):
         return
-    kind, given = node.kind, [second, first, *alpha]
-    sign = -1 if kind == "aten::sub.Tensor" else 1
+    held = _times(second.constant, alpha[0]) if alpha else second.constant
+    if held is None:
+        return
     with graph.inserting(before=node), graph.at_range(node.range):
-        if kind == "aten::div.Tensor":
-            kind, given = "aten::div.Tensor_mode", [first, second, graph.constant(None)]
-        elif alpha:
-            is_turned = sign < 0 and not second.constant.is_signed()
-            held = _times(second.constant, alpha[0], 1 if is_turned else sign)
-            if held is None:
-                return
-            kind = "aten::sub.Tensor" if is_turned else "aten::add.Tensor"
-            given = [graph.constant(held), first, graph.constant(1)]
-        made = graph.emit(kind, given, (ty.TENSOR,))
-        if kind == "aten::sub.Tensor":
-            made = graph.emit("aten::neg", made.outputs, (ty.TENSOR,))
-    leave_out(node, made.output)
+        if node.kind == "aten::div.Tensor":
+            given = (first, second, graph.constant(None))
+            made = graph.emit("aten::div.Tensor_mode", given, (ty.TENSOR,)).output
+        elif node.kind == "aten::sub.Tensor":
+            made = _less(graph, first, held)
+        else:
+            made = _behind(graph, node.kind, held, first)
+    leave_out(node, made)
 
 
 _WITH_NUMBERS = frozenset(f"aten::{name}.Tensor" for name in ("add", "sub", "mul", "div"))
@@ -45,12 +41,31 @@ def _is_single(value: Value) -> bool:
     return isinstance(held, _C.Tensor) and held.dim() == 0 and held.dtype != _C.bool
 
 
-def _times(held: _C.Tensor, alpha: Value, sign: int) -> _C.Tensor | None:
+def _times(held: _C.Tensor, alpha: Value) -> _C.Tensor | None:
     """A constant times the number that it is multiplied by; None where that is no such constant."""
-    if not alpha.is_constant or alpha.constant == sign:
+    if not alpha.is_constant or alpha.constant == 1:
         return held if alpha.is_constant else None
-    made = held * (alpha.constant * sign)
+    made = held * alpha.constant
     return made if made.dtype == held.dtype else None
+
+
+def _less(graph: Graph, value: Value, held: _C.Tensor) -> Value:
+    """A value less a constant. The results that are 0.0 or -0.0 stay what they are."""
+    if held.is_floating_point() or held.is_complex():
+        return _behind(graph, "aten::add.Tensor", -held, value)
+    if held == 0:  # -0.0 stays as it is; an integer has no 0 that added to it would leave it
+        return _behind(graph, "aten::mul.Tensor", _C.ones_like(held), value)
+    if held.is_signed():
+        return _behind(graph, "aten::add.Tensor", -held, value)
+    turned = _behind(graph, "aten::sub.Tensor", held, value)
+    negative = graph.emit("aten::neg", (turned,), (ty.TENSOR,)).output
+    return _behind(graph, "aten::add.Tensor", _C.zeros_like(held), negative)  # 0.0, not -0.0
+
+
+def _behind(graph: Graph, kind: str, held: _C.Tensor, value: Value) -> Value:
+    alpha = () if kind == "aten::mul.Tensor" else (graph.constant(1),)
+    given = (graph.constant(held), value, *alpha)
+    return graph.emit(kind, given, (ty.TENSOR,)).output
 
 
 def split_tuples(graph: Graph, node: Node) -> None:
