@@ -8,6 +8,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import warnings
 import zipfile
 from typing import Any
 
@@ -274,6 +275,37 @@ def test_gradients_that_the_program_starts_in_examples(tmp_path, capsys) -> None
     assert ["aten::linear", "3", "[[2,", "3],", "[4,"] in [row[:1] + row[6:10] for row in table]
     for path, expected in zip(outputs, module(x)):
         np.testing.assert_array_equal(np.load(path), expected.detach().numpy())
+
+
+class Turned(nn.Module):
+    """A complex result, of a value that `spoil` changes behind what needs it."""
+
+    def __init__(self, spoil: bool) -> None:
+        super().__init__()
+        self.angle, self.spoil = nn.Parameter(weft.ones(3)), spoil
+
+    def forward(self, x: Tensor) -> Tensor:
+        turn = self.angle.exp()
+        y = x * turn
+        if self.spoil:
+            turn.add_(1)
+        return weft.complex(y, turn)
+
+
+def test_examples_without_a_backward_pass_are_told(tmp_path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for module in (Turned(False), Forces()):
+            shape = (3,) if isinstance(module, Turned) else (2, 3)
+            weft.jit.aot_compile(
+                weft.jit.script(module), tmp_path / "m.weft", examples=[(weft.ones(shape),)]
+            )
+    script = weft.jit.script(Turned(True))
+    with pytest.warns(UserWarning, match="expected examples whose results have gradients, got: "):
+        weft.jit.aot_compile(script, tmp_path / "m.weft", examples=[(weft.ones(3),)])
+    assert weft.equal(
+        compiled(script, tmp_path).call("forward", weft.ones(3)), script(weft.ones(3))
+    )
 
 
 class Chain(nn.Module):

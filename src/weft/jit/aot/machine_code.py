@@ -10,7 +10,6 @@ from __future__ import annotations
 import struct
 import warnings
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 from weft import _C
@@ -67,10 +66,23 @@ def _run(module: Any, arguments: tuple[Any, ...]) -> None:
         each.requires_grad_()
     result = module.call("forward", *arguments)
     results = result if isinstance(result, (tuple, list)) else [result]
-    loss = [r.sum() for r in results if isinstance(r, Tensor) and r.requires_grad]
+    kept = [r for r in results if isinstance(r, Tensor) and r.requires_grad]
+    loss = [(_C.view_as_real(r) if r.is_complex() else r).sum() for r in kept]
     if loss:
-        with suppress(RuntimeError):  # the program may have gone back through what is behind it
-            backward(loss)
+        _go_back(loss)
+
+
+def _go_back(loss: list[Tensor]) -> None:
+    """The backward pass of results. A program that asks for gradients of its own has freed what is
+    behind them; another error is told, and costs machine code of that pass alone."""
+    try:
+        backward(loss)
+    except RuntimeError as error:
+        if "got freed ones" not in str(error):
+            warnings.warn(
+                f"aot_compile: expected examples whose results have gradients, got: {error}",
+                stacklevel=5,
+            )
 
 
 def machine_code(requests: Sequence[Request], targets: Sequence[str]) -> dict[str, bytes]:
