@@ -683,6 +683,55 @@ def test_autocast_in_torch(kind):
             torch.testing.assert_close(made.float(), wanted, rtol=1e-2, atol=1e-2)
 
 
+class Switched(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.on = True
+
+    def forward(self, x: Tensor, device: str, on: bool) -> list[Tensor]:
+        with weft.autocast(device, enabled=on, dtype=weft.float16):
+            y = x @ x
+            with weft.autocast(x.device.type, enabled=self.on):
+                z = x @ x
+        return [y, z]
+
+
+def test_autocast_that_is_switched_when_the_program_runs():
+    """PyTorch's code for it is the same; running it raises there."""
+    program, x = jit.script(Switched()), weft.randn(2, 2)
+    data = program.save_to_buffer()
+    again = loaded(data)
+    for device, on, kind in (
+        ("cpu", True, weft.float16),
+        ("cpu", False, weft.float32),
+        ("cuda", True, weft.float32),
+    ):
+        for found in (program(x, device, on), again(x, device, on)):
+            assert [each.dtype for each in found] == [kind, weft.bfloat16]
+    assert code(again.save_to_buffer()) == code(data)
+
+
+@pytest.mark.parity
+def test_autocast_that_is_switched_when_the_program_runs_in_torch():
+    torch = pytest.importorskip("torch")
+    theirs = in_torch(jit.script(Switched()).save_to_buffer())
+    assert ", 5, on, None, )" in theirs.code
+    with pytest.raises(RuntimeError, match=r"Autocast .* argument must be a constant"):
+        theirs(torch.ones(2, 2), "cpu", True)
+
+
+class Lowered(nn.Module):
+    def forward(self, x: Tensor, dtype: weft.dtype) -> Tensor:
+        with weft.autocast("cpu", dtype=dtype):
+            return x @ x
+
+
+def test_autocast_to_a_dtype_that_is_given_is_refused():
+    """PyTorch would take bfloat16, whatever the dtype is."""
+    with pytest.raises(RuntimeError, match="archives can hold, got prim::EnterAutocast"):
+        jit.script(Lowered()).save_to_buffer()
+
+
 class Chances(nn.Module):
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         return nn.functional.binary_cross_entropy(x.sigmoid(), y)
@@ -856,7 +905,6 @@ def test_corpus_in_torch(family, name):
 
 # What archives do not hold, by a part of the error.
 REFUSED = {
-    "EnterAutocast": ["autocast_enabled", "ac_module"],
     "is_autocast_enabled beside autocast": ["ac_enabled_q"],
     "CallPython": ["ignore_unused", "ignore_fn_default"],
     "prim::write": ["print_sep", "print_end"],
@@ -876,12 +924,12 @@ OTHER_ARGUMENTS = {
 # What the reader folds while it compiles.
 FOLDED = {"str_minmax", "len_mod"}
 # PyTorch does something else with the same code: formats of floats, division by 0, grad modes that it takes for
-# common subexpressions, keys of dicts, products that autocast leaves.
+# common subexpressions, keys of dicts, products that autocast leaves, its arguments that are no constants.
 OTHERWISE_IN_TORCH = {
     "str_minmax", "iterables_reduced", "defaults", "int_div", "any_bool_as_int", "no_grad", "enable_grad_nested",
     "decorated_modes", "percent", "fmt_method", "format_named", "format_auto_after", "str_join_format",
     "tensors_as_texts", "str_everything", "dict_popitem_clear", "gx_dict_methods", "string_formats",
-    "retained_gradients_of_what_was_read_already", "ac_const",
+    "retained_gradients_of_what_was_read_already", "ac_const", "autocast_enabled", "ac_module",
 }  # fmt: skip
 PROGRAMS = [name for name, text in language.PROGRAMS.items() if not language.marks(text, "refused")]
 

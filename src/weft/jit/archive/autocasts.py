@@ -24,8 +24,8 @@ _NUMBERED = (dtype_of, optional_dtype_of)
 
 
 def manager(graph: Graph, node: Node) -> Value | None:
-    """The object for the autocast that a node enters; None where its arguments are not constant,
-    which PyTorch refuses or passes over."""
+    """The object for the autocast that a node enters; None where the dtype is not constant: PyTorch
+    takes bfloat16 then. Another argument that is not constant it refuses when the program runs."""
     wanted = node.inputs[0]
     if wanted.is_constant:
         on = wanted.constant is not None
@@ -34,7 +34,7 @@ def manager(graph: Graph, node: Node) -> Value | None:
         device, dtype, enabled, *_ = wanted.node.inputs  # type: ignore[union-attr]
     else:
         return None
-    if not (device.is_constant and enabled.is_constant and _is_constant(dtype)):
+    if not _is_constant(dtype):
         return None
     values = (device, dtype, enabled, graph.constant(None))
     return managers.new(graph, _class(), *values)
