@@ -245,8 +245,28 @@ def test_autocast():
                 z = self.layer(x)
             return y, z
 
-    file = _saved(Net())
-    theirs, mine = torch.jit.load(file), jit.load(io.BytesIO(file.getvalue()))
-    for expected, found in zip(theirs(torch.ones(2, 4)), mine(weft.ones(2, 4))):
-        assert str(found.dtype) == str(expected.dtype)
-        assert weft.allclose(found.float(), _from_torch(expected.detach().float()), rtol=0.02)
+    program = torch.jit.script(Net().eval())
+    for file in (_saved(program), _saved(torch.jit.freeze(program))):
+        theirs, mine = torch.jit.load(file), jit.load(io.BytesIO(file.getvalue()))
+        again = jit.load(io.BytesIO(mine.save_to_buffer()))
+        expected = theirs(torch.ones(2, 4))
+        for results in (mine(weft.ones(2, 4)), again(weft.ones(2, 4))):
+            for wanted, found in zip(expected, results, strict=True):
+                assert str(found.dtype) == str(wanted.dtype)
+                assert weft.allclose(found.float(), _from_torch(wanted.detach().float()), rtol=0.02)
+
+
+@pytest.mark.parity
+def test_names_for_the_profiler_and_grad_modes_in_frozen_programs():
+    torch = pytest.importorskip("torch")
+
+    class Named(torch.nn.Module):
+        def forward(self, x):
+            with torch.autograd.profiler.record_function("a part"):
+                y = x + 1
+            with torch.no_grad():
+                return y, y * 2
+
+    file = _saved(torch.jit.freeze(torch.jit.script(Named().eval())))
+    y, z = jit.load(file)(weft.ones(2, requires_grad=True))
+    assert y.requires_grad and not z.requires_grad

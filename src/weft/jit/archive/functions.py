@@ -149,6 +149,22 @@ def mish_(self: Tensor) -> Tensor:
     return self.copy_(F.mish(self.clone()))
 
 
+# Casts that PyTorch writes where it freezes a block of autocast -----------------------------------
+
+
+@composed("aten::_autocast_to_reduced_precision")
+def autocast_to_reduced_precision(
+    self: Tensor, cuda_enabled: bool, cpu_enabled: bool, cuda_dtype: int, cpu_dtype: int
+) -> Tensor:
+    return self.to(dtype_of(cpu_dtype)) if cpu_enabled and self.dtype == _C.float32 else self
+
+
+@composed("aten::_autocast_to_full_precision")
+def autocast_to_full_precision(self: Tensor, cuda_enabled: bool, cpu_enabled: bool) -> Tensor:
+    is_narrow = self.dtype == _C.float16 or self.dtype == _C.bfloat16
+    return self.float() if cpu_enabled and is_narrow else self
+
+
 # What a program asks ------------------------------------------------------------------------------
 
 
