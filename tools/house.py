@@ -95,7 +95,7 @@ PURPOSES = (
         3_300,
         "src/weft/jit/tracing/* src/weft/jit/passes/shape*",
     ),
-    Purpose("IR, passes, code generation, programs in Python", 10_000, 13_223, "src/weft/jit/*"),
+    Purpose("IR, passes, code generation, programs in Python", 10_000, 13_245, "src/weft/jit/*"),
     Purpose(
         "interpreter, values, their bindings", 5_000, 7_172, "csrc/runtime/* csrc/bindings/jit*"
     ),

@@ -157,11 +157,23 @@ def test_inlining_methods_and_recursion():
             "bool = prim::Constant[value=True]",
         ),
         ("%r : bool = prim::is_nested(%x)", "bool = prim::Constant[value=False]"),
+        (
+            "%r : bool = prim::isinstance[types=[type(int)]](%x)",
+            "bool = prim::Constant[value=False]",
+        ),
+        (
+            "%r : bool = prim::isinstance[types=[type(int), type(AnyList)]](%xs)",
+            "bool = prim::Constant[value=True]",
+        ),
+        (
+            "%t : (int, int) = prim::Constant[value=(2, 3)]()\n%r : bool = prim::isinstance[types=[type(AnyTuple)]](%t)",
+            "bool = prim::Constant[value=True]",
+        ),
     ],
 )
 def test_folding(lines, value):
     constants = "%two : int = prim::Constant[value=2]()\n%three : int = prim::Constant[value=3]()\n"
-    graph = read(body(constants + lines, "%x : Tensor", "%r"))
+    graph = read(body(constants + lines, "%x : Tensor, %xs : int[]", "%r"))
     assert constant_propagation.run(graph)
     assert f"%r : {value}()" in str(graph)
     dce.run(graph)
@@ -174,6 +186,7 @@ def test_folding(lines, value):
         "%zero : int = prim::Constant[value=0]()\n%r : int = aten::floordiv.int(%zero, %zero)",  # raises, then
         "%big : int = prim::Constant[value=9223372036854775807]()\n%r : int = aten::add.int(%big, %big)",  # overflows
         "%one : int = prim::Constant[value=1]()\n%r : int[] = prim::ListConstruct(%one)",  # somebody may write to it
+        "%none : Tensor? = prim::Constant[value=None]()\n%l : Tensor?[] = prim::ListConstruct(%none)\n%r : bool = prim::isinstance[types=[type(Tensor[])]](%l)",
         "%one : float = prim::Constant[value=1.0]()\n%none : dtype? = prim::Constant[value=None]()\n%dev : Device? = prim::Constant[value=None]()\n%no : bool = prim::Constant[value=False]()\n%r : Tensor = aten::tensor.float(%one, %none, %dev, %no)",
     ],
 )

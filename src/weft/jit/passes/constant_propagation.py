@@ -10,6 +10,7 @@ anew each time the program runs, and someone may write to it. What raises stays,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from weft.jit.ir import Graph, Node, TupleType, is_subtype, type_of_constant
@@ -40,6 +41,9 @@ def _fold(node: Node) -> bool:
     inputs = node.inputs
     if has_tag(node, "never"):
         _replace(node, [False])
+        return True
+    if node.kind == "prim::isinstance" and _is_exact(inputs[0].type):
+        _replace(node, [_is_any(inputs[0].type, node.attrs["types"])])
         return True
     if not inputs or not inputs[0].is_constant or not all(value.is_constant for value in inputs):
         return False
@@ -122,8 +126,26 @@ def _enum_part(node: Node, inputs: list[Any]) -> list[Any] | None:
 
 
 def _isinstance(node: Node, inputs: list[Any]) -> list[Any] | None:
-    given = type_of_constant(inputs[0])
-    return [any(is_subtype(given, type_) for type_ in node.attrs["types"])]
+    return [_is_any(type_of_constant(inputs[0]), node.attrs["types"])]
+
+
+def _is_any(given: ty.Type, types: Sequence[ty.Type]) -> bool:
+    """Whether values of a type are of one of others, each a type or a container of anything."""
+    return _CONTAINERS.get(type(given)) in types or any(is_subtype(given, each) for each in types)
+
+
+_CONTAINERS = {
+    ty.ListType: ty.ANY_LIST,
+    ty.TupleType: ty.ANY_TUPLE,
+    ty.DictType: ty.ANY_DICT,
+}
+
+
+def _is_exact(type_: ty.Type) -> bool:
+    """Whether values of a type are of no narrower one; where calls were inlined, arguments are."""
+    if isinstance(type_, (ty.ListType, ty.DictType)):
+        return all(map(_is_exact, type_.children))
+    return type_ in _FOLDED or type_ is ty.TENSOR
 
 
 _OWN = {
