@@ -189,6 +189,7 @@ class FunctionPrinter:
     def closure(self, node: Node, texts: Sequence[str]) -> str:
         """A function without arguments that does what a node forks."""
         name, function = f"__forked{self.variables.temporary()}", node.attrs["function"]
+        range = self._range
         self._line(f"def {name}():")
         self._indent += _INDENT
         if is_closure(function):
@@ -196,6 +197,7 @@ class FunctionPrinter:
             for value, text in zip(graph.inputs, texts):
                 self.variables.set(value, text)
             self._block(graph.block)
+            self._range = range
             result = self.use(graph.returns[0])
         else:
             result = self.variables.temporary()
@@ -214,8 +216,9 @@ class FunctionPrinter:
     def _nested(self, block: Block, targets: Sequence[str], types: Sequence[ty.Type]) -> None:
         """A block within a statement; what it gives goes to variables."""
         self._indent += _INDENT
-        before = len(self.lines)
+        before, range = len(self.lines), self._range
         self._block(block)
+        self._range = range
         values = block.returns[len(block.returns) - len(targets) :]
         texts = [self.converted(value, type) for value, type in zip(values, types)]
         pairs = [(target, text) for target, text in zip(targets, texts) if target != text]

@@ -189,13 +189,17 @@ class Path(Simple):
 class TupleLiteral(Sugared):
     """A tuple whose items are known one by one; some may be no values of the graph.
 
-    `fields` names items, as the results of an operator have names.
+    `fields` names items, as the results of an operator have names. `range` is where it stands.
     """
 
     def __init__(
-        self, items: Sequence[Sugared], fields: tuple[str, ...] = (), type: ty.Type | None = None
+        self,
+        items: Sequence[Sugared],
+        fields: tuple[str, ...] = (),
+        type: ty.Type | None = None,
+        range: SourceRange | None = None,
     ) -> None:
-        self.items = list(items)
+        self.items, self.range = list(items), range
         self.fields = fields
         self.type = type
         inner = (each.part_count if isinstance(each, TupleLiteral) else 1 for each in self.items)
@@ -209,6 +213,7 @@ class TupleLiteral(Sugared):
     def value(self, c: Compiler, range: SourceRange) -> Value:
         if self._made is not None and c.is_visible(self._made[0]):
             return self._made[1]
+        range = self.range or range
         values = [item.value(c, range) for item in self.items]
         wanted = self.type or ty.TupleType(tuple(v.type for v in values))
         made = c.emit("prim::TupleConstruct", values, wanted, range=range)

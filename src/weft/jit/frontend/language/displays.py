@@ -38,7 +38,8 @@ def _tuple(c: Compiler, node: ast.Tuple, hint: ty.Type | None) -> Sugared:
             c.range(node),
             "a list",
         )
-    return TupleLiteral([c.expr(item, wanted) for item, wanted in zip(node.elts, hints)])
+    items = [c.expr(item, wanted) for item, wanted in zip(node.elts, hints)]
+    return TupleLiteral(items, range=c.range(node))
 
 
 def spread(c: Compiler, nodes: Sequence[ast.expr]) -> list[Sugared]:
