@@ -10,6 +10,7 @@ import warnings
 import zipfile
 from typing import Any, Final, NamedTuple
 
+import numpy as np
 import pytest
 from tests.jit import test_corpus as corpus
 from tests.jit import test_language as language
@@ -286,6 +287,45 @@ def test_frozen_constants_without_dimensions_stay_tensors_in_torch():
         for found, wanted in zip(theirs(torch.tensor([1, 2])), expected, strict=True):
             assert str(found.dtype) == str(wanted.dtype).replace("weft", "torch")
             assert found.tolist() == wanted.tolist()
+
+
+class Lists(nn.Module):
+    """Lists that become constants, and a test of what a call was given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.levels, self.pairs = [0.25, 0.5], [("a", [1, 2]), ("b", [3])]
+
+    def total(self, x: Tensor | list[Tensor] | int) -> Tensor:
+        if isinstance(x, int):
+            return weft.full((2,), float(x))
+        return x.exp() if isinstance(x, Tensor) else weft.stack(x).sum(0)
+
+    def forward(self, x: Tensor, n: int) -> tuple[Tensor, list[float], list[tuple[str, list[int]]]]:
+        y = weft.tensor(self.levels) + self.total(x) + self.total([x, x]) + self.total(n)
+        for _ in range(n):
+            y = y * 2
+        return y, self.levels, self.pairs
+
+
+def lists(torch: Any, load: Any) -> None:
+    frozen = jit.freeze(jit.script(Lists().eval()))
+    data, x = frozen.save_to_buffer(), weft.tensor([0.5, -1.0])
+    assert "isinstance" not in "".join(code(data).values())
+    assert written(loaded(data).save_to_buffer()) == written(data)
+    y, *others = load(data)(torch.tensor(x.tolist()), 2)
+    expected, *wanted = Lists()(x, 2)
+    assert others == wanted
+    np.testing.assert_allclose(y.numpy(), expected.numpy(), rtol=1e-5)
+
+
+def test_lists_of_frozen_programs():
+    lists(weft, loaded)
+
+
+@pytest.mark.parity
+def test_lists_of_frozen_programs_in_torch():
+    lists(pytest.importorskip("torch"), in_torch)
 
 
 class Zeros(nn.Module):

@@ -46,7 +46,7 @@ def canonical(graph: Graph, portable: bool = True) -> Graph:
 
 
 def _change(graph: Graph, node: Node) -> None:
-    tidy.build_tuples(graph, node)
+    tidy.build_constants(graph, node)
     if node.kind == "prim::Loop":
         if not (is_counted(node) or may_run_forever(node)):
             _to_while(graph, node)

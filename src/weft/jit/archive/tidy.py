@@ -233,20 +233,27 @@ def fold(graph: Graph, node: Node) -> None:
     leave_out(node, constant)
 
 
-def build_tuples(graph: Graph, node: Node) -> None:
-    """Constant tuples, which folding makes, are made of constants where they are used: so the text
-    is read."""
+def build_constants(graph: Graph, node: Node) -> None:
+    """Constant tuples and lists, which folding and freezing make, are made of constants where they
+    are used: so the text is read."""
     for value in node.inputs:
-        if value.is_constant and isinstance(value.type, ty.TupleType):
+        if value.is_constant and _is_built(value.type):
             with graph.inserting(before=node), graph.at_range(node.range):
-                node.replace_input(value, _tuple_of(graph, value.constant, value.type))
+                node.replace_input(value, _built(graph, value.constant, value.type))
 
 
-def _tuple_of(graph: Graph, value: Any, type: ty.Type) -> Value:
-    if not isinstance(type, ty.TupleType) or type.name is not None:
+def _is_built(type: ty.Type) -> bool:
+    return isinstance(type, ty.ListType) or (isinstance(type, ty.TupleType) and type.name is None)
+
+
+def _built(graph: Graph, value: Any, type: ty.Type) -> Value:
+    if not _is_built(type):
         return graph.constant(value, type)
-    parts = [_tuple_of(graph, part, each) for part, each in zip(value, type.elems)]
-    return graph.emit("prim::TupleConstruct", parts, (type,)).output
+    is_list = isinstance(type, ty.ListType)
+    types = type.children * len(value) if is_list else type.children
+    parts = [_built(graph, part, each) for part, each in zip(value, types, strict=True)]
+    kind = "prim::ListConstruct" if is_list else "prim::TupleConstruct"
+    return graph.emit(kind, parts, (type,)).output
 
 
 def unpack(node: Node) -> None:
