@@ -389,6 +389,45 @@ class Pair(NamedTuple):
     second: Tensor
 
 
+class Options(NamedTuple):
+    width: int
+    name: str = "base"
+    scale: float | None = None
+
+
+class Configured(nn.Module):
+    maybe: Options | None
+    each: dict[str, list[Options]]
+    nested: tuple[Options, int]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.options = Options(4, "tiny", 0.5)
+        self.maybe, self.nested = Options(2), (Options(3), 1)
+        self.each = {"a": [Options(5), Options(6, scale=2.0)]}
+
+    def forward(self, x: Tensor) -> tuple[Tensor, str]:
+        maybe, scale = self.maybe, self.each["a"][1].scale
+        assert maybe is not None and scale is not None
+        return x * self.options.width * maybe.width * scale, self.options.name + self.nested[0].name
+
+
+def test_named_tuples_that_a_module_holds():
+    data = jit.script(Configured()).save_to_buffer()
+    again = loaded(data)
+    assert again.options.name == "tiny" and again.nested[0].width == 3
+    assert again.maybe.scale is None and again.each["a"][1].scale == 2.0
+    assert again(weft.ones(1))[0] == 16 and again.save_to_buffer() == data
+
+
+@pytest.mark.parity
+def test_named_tuples_that_a_module_holds_in_torch():
+    torch = pytest.importorskip("torch")
+    theirs = in_torch(jit.script(Configured()).save_to_buffer())
+    y, name = theirs(torch.ones(1))
+    assert y == 16 and name == "tinybase"
+
+
 class Box:
     def __init__(self, n: int):
         self.n = n

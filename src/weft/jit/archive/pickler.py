@@ -129,12 +129,11 @@ class ArchivePickler(PickleWriter):
         self._out += b"\x86R"
 
     def _tuple_of(self, value: Any, type: ty.TupleType) -> None:
-        if type.name is not None:
-            self._global(_split(self._names.of(type)))
+        """One with names too, which readers give it by the type of what holds it."""
         self._out += b"("
         for item, elem in zip(value, type.elems):
             self._typed(item, elem)
-        self._out += b"t" if type.name is None else b"tR"
+        self._out += b"t"
 
     def _reduce(self, type: ty.EnumType, value: Any) -> None:
         self._global(_split(self._names.of(type)))
