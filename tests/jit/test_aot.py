@@ -277,6 +277,31 @@ def test_gradients_that_the_program_starts_in_examples(tmp_path, capsys) -> None
         np.testing.assert_array_equal(np.load(path), expected.detach().numpy())
 
 
+class Level(enum.IntEnum):
+    LOW = 1
+    HIGH = 5
+
+
+class Word(str, enum.Enum):
+    YES = "yes"
+
+
+class Levels(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.level, self.word, self.maybe = Level.HIGH, Word.YES, [Level.LOW]
+
+    def forward(self, x: Tensor) -> tuple[Tensor, str, bool]:
+        y = x * self.level.value + self.maybe[0].value
+        return y, self.word.value + self.level.name, self.word == Word.YES
+
+
+def test_members_of_enumerations_that_are_numbers_or_strings(tmp_path) -> None:
+    script, x = weft.jit.script(Levels()), weft.ones(2)
+    y, name, same = compiled(script, tmp_path).call("forward", x)
+    assert weft.equal(y, x * 6) and name == "yesHIGH" and same
+
+
 class Turned(nn.Module):
     """A complex result, of a value that `spoil` changes behind what needs it."""
 

@@ -177,6 +177,12 @@ class Tables:
         out = Writer()
         if value is None:
             out.u8(_C_NONE)
+        elif isinstance(value, ty.EnumValue | enum.Enum):  # which may be an int too
+            own = value.type if isinstance(value, ty.EnumValue) else ty.non_none(t or ty.NONE)
+            assert isinstance(own, ty.EnumType)
+            members = [name for name, _ in own.members]
+            out.u8(_C_ENUM)
+            out.u32(self._enum(own), members.index(value.name))
         elif isinstance(value, bool):
             out.u8(_C_BOOL, value)
         elif isinstance(value, int):
@@ -191,12 +197,6 @@ class Tables:
             else:
                 out.u8(_C_STR)
             out.u32(self.string(value))
-        elif isinstance(value, ty.EnumValue | enum.Enum):
-            own = value.type if isinstance(value, ty.EnumValue) else ty.non_none(t or ty.NONE)
-            assert isinstance(own, ty.EnumType)
-            members = [name for name, _ in own.members]
-            out.u8(_C_ENUM)
-            out.u32(self._enum(own), members.index(value.name))
         elif isinstance(value, (list, tuple, dict)):
             self._encode_items(out, value, t)
         elif t == ty.DTYPE:
