@@ -303,9 +303,12 @@ class Lists(nn.Module):
 
     def forward(self, x: Tensor, n: int) -> tuple[Tensor, list[float], list[tuple[str, list[int]]]]:
         y = weft.tensor(self.levels) + self.total(x) + self.total([x, x]) + self.total(n)
-        for _ in range(n):
-            y = y * 2
-        return y, self.levels, self.pairs
+        for level in self.levels:  # early exits make it a loop with a condition
+            if level > 0.4:
+                break
+            y = y + level
+        work = weft.jit.fork(self.total, n)
+        return y + weft.jit.wait(work), self.levels, self.pairs
 
 
 def lists(torch: Any, load: Any) -> None:

@@ -124,14 +124,17 @@ def _to_while(graph: Graph, loop: Node) -> None:
     step, again = body.params[0], body.returns[0]
 
     def both(left: Value, right: Value) -> Value:
-        if _is_true(right):
-            return left
+        if _is_true(right) or _is_true(left):
+            return left if _is_true(right) else right
         return graph.emit("aten::__and__.bool", (left, right), (ty.BOOL,)).output
 
     with graph.inserting(before=loop), graph.at_range(loop.range):
         limit = graph.constant(WHILE_TRIPS)
         zero = graph.constant(0)
-        some = graph.emit("aten::gt.int", (trips, zero), (ty.BOOL,)).output
+        if trips.is_constant:  # as it is where the text is read
+            some = graph.constant(trips.constant > 0)
+        else:
+            some = graph.emit("aten::gt.int", (trips, zero), (ty.BOOL,)).output
         start = both(some, first)
     count = body.add_param(ty.INT, step.name)
     step.replace_all_uses_with(count)

@@ -72,7 +72,7 @@ class Collector:
 
     def _body(self, function: Function) -> None:
         graph = self.graph(function)
-        for value in graph.inputs:
+        for value in () if is_closure(function) else graph.inputs:
             self.type(value.type)
         for node in graph.walk():
             for block in node.blocks:
