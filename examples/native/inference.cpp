@@ -8,6 +8,7 @@
 int main(int argc, char** argv) {
   if (argc != 2) return std::fputs("usage: inference model.weft\n", stderr), 2;
   try {
+    const weft::NoGrad no_grad;  // nothing is kept for a backward pass
     const weft::Module model(argv[1]);
     const std::vector<float> row = {0.5f, -1.0f, 2.0f, 0.25f};
     const weft::Tensor y = model(weft::Tensor::over(row.data(), {1, 4}));
