@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from libraries import both
 
 import weft
 from weft.nn import functional as F
@@ -161,3 +162,128 @@ def test_numbers_that_do_not_fit():
         with pytest.raises(IndexError, match="expected broadcastable shapes"):
             x, index = weft.ones(3, 3), (weft.tensor([0, 1]), weft.tensor([0, 1, 2]))
             x.index_put_(index, weft.ones(())) if write else x[index]
+
+
+IN_BOTH = {
+    "abs_": lambda lib, F, x: (x + 0j).abs_(),
+    "lerp": lambda lib, F, x: lib.lerp(x, x.double(), 0.5),
+    "lerp_": lambda lib, F, x: x.clone().lerp_(x.double(), 0.5),
+    "lerp by weights": lambda lib, F, x: lib.lerp(x, x, x.double()),
+    "lerp of integers": lambda lib, F, x: lib.lerp(x, x.long(), 0.5),
+    "addcdiv": lambda lib, F, x: lib.addcdiv(x, x.long(), x.long()),
+    "addcdiv of bools": lambda lib, F, x: lib.addcdiv(x, x > 0, x > 0),
+    "addcdiv_": lambda lib, F, x: x.clone().addcdiv_(x.int(), x.long()),
+    "heaviside": lambda lib, F, x: lib.heaviside(x, x.double()),
+    "masked_fill": lambda lib, F, x: x.masked_fill(x.byte(), 0),
+    "masked_fill_": lambda lib, F, x: x.clone().masked_fill_(x.byte(), 0),
+    "masked_fill by a tensor": lambda lib, F, x: x.masked_fill(x.byte(), lib.tensor(0.0)),
+    "neg of bools": lambda lib, F, x: -(x > 0),
+    "cross": lambda lib, F, x: lib.cross(lib.ones(3), lib.ones(3).double(), 0),
+    "cdist of two dtypes": lambda lib, F, x: lib.cdist(lib.eye(2), lib.eye(2).double()),
+    "cdist of complex": lambda lib, F, x: lib.cdist(lib.eye(2) + 0j, lib.eye(2) + 0j),
+    "pdist of complex": lambda lib, F, x: F.pdist(lib.eye(2) + 0j),
+    "bce": lambda lib, F, x: F.binary_cross_entropy(x, x.double()),
+    "bce of doubles": lambda lib, F, x: F.binary_cross_entropy(x.double(), x),
+    "bce of classes": lambda lib, F, x: F.binary_cross_entropy(x, x.long()),
+    "bce of a mask": lambda lib, F, x: F.binary_cross_entropy(x, x > 0),
+    "bce with logits": lambda lib, F, x: F.binary_cross_entropy_with_logits(x, x.long()),
+    "soft margins": lambda lib, F, x: F.soft_margin_loss(x.long(), x),
+    "multi margins": lambda lib, F, x: F.multi_margin_loss(lib.eye(2), lib.tensor([0, 1]).int()),
+    "weights of margins": lambda lib, F, x: F.multi_margin_loss(
+        lib.eye(2), lib.tensor([0, 1]), weight=x.double()
+    ),
+    "multilabel margins": lambda lib, F, x: F.multilabel_margin_loss(x, x.int()),
+    "classes": lambda lib, F, x: F.cross_entropy(lib.eye(2), lib.tensor([0, 1]).int()),
+    "short classes": lambda lib, F, x: F.nll_loss(lib.eye(2), lib.tensor([0, 1]).short()),
+    "weights of classes": lambda lib, F, x: F.cross_entropy(
+        lib.eye(2), lib.tensor([0, 1]), weight=x.double()
+    ),
+    "embedding_bag": lambda lib, F, x: F.embedding_bag(lib.tensor([[0]]), lib.eye(2).long()),
+    "weights of samples": lambda lib, F, x: F.embedding_bag(
+        lib.tensor([[0]]), lib.eye(2), per_sample_weights=lib.ones(1, 1).double(), mode="sum"
+    ),
+    "offsets": lambda lib, F, x: F.embedding_bag(lib.tensor([0]), lib.eye(2), lib.tensor([0.0])),
+    "lengths": lambda lib, F, x: F.ctc_loss(
+        lib.zeros(3, 1, 2), lib.tensor([[1]]), lib.tensor([3.0]), lib.tensor([1])
+    ),
+    "layer_norm": lambda lib, F, x: F.layer_norm(x, (2,), x.double()),
+    "layer_norm of doubles": lambda lib, F, x: F.layer_norm(x.double(), (2,), x),
+    "layer_norm by two dtypes": lambda lib, F, x: F.layer_norm(x.half(), (2,), x, x.half()),
+    "batch_norm": lambda lib, F, x: F.batch_norm(lib.eye(2).double(), x, x),
+    "batch_norm by doubles": lambda lib, F, x: F.batch_norm(lib.eye(2), x, x, x.double(), x),
+    "grid_sample": lambda lib, F, x: F.grid_sample(
+        lib.ones(1, 1, 2, 2), lib.zeros(1, 1, 1, 2).double(), align_corners=False
+    ),
+    "index_copy": lambda lib, F, x: x.index_copy(0, lib.tensor([0]).int(), lib.ones(1)),
+    "take": lambda lib, F, x: x.take(lib.tensor([0]).int()),
+    "take_along_dim": lambda lib, F, x: lib.take_along_dim(x, lib.tensor([0]).int(), 0),
+    "put_": lambda lib, F, x: x.clone().put_(lib.tensor([0]).int(), lib.ones(1)),
+}
+NOT_THERE = {
+    "clamp": lambda lib, F, x: lib.clamp(x > 0, x > 0, x > 0),
+    "clamp_": lambda lib, F, x: (x > 0).clamp_(x > 0, x > 0),
+    "cdist": lambda lib, F, x: lib.cdist(lib.eye(2).half(), lib.eye(2).half()),
+    "pad": lambda lib, F, x: F.pad(lib.ones(1, 2) > 0, (1, 1), mode="reflect"),
+    "replicated": lambda lib, F, x: F.pad(lib.ones(1, 2) > 0, (1, 1), mode="replicate"),
+    "pdist": lambda lib, F, x: F.pdist(lib.eye(2).bfloat16()),
+    "multi margins": lambda lib, F, x: F.multi_margin_loss(lib.eye(2).half(), lib.tensor([0, 1])),
+    "multilabel margins": lambda lib, F, x: F.multilabel_margin_loss(x.long(), x.long()),
+    "ctc_loss": lambda lib, F, x: F.ctc_loss(
+        lib.zeros(3, 1, 2).long(), lib.tensor([[1]]), [3], [1]
+    ),
+    "ctc_loss of halves": lambda lib, F, x: F.ctc_loss(
+        lib.zeros(3, 1, 2).half(), lib.tensor([[1]]), [3], [1]
+    ),
+}
+
+
+@both
+@pytest.mark.parametrize("name", IN_BOTH)
+def test_dtypes_that_both_refuse(lib, name):
+    with pytest.raises(RuntimeError):
+        IN_BOTH[name](lib, lib.nn.functional, lib.ones(2))
+
+
+@both
+@pytest.mark.parametrize("name", NOT_THERE)
+def test_dtypes_that_neither_has(lib, name):
+    with pytest.raises(NotImplementedError):
+        NOT_THERE[name](lib, lib.nn.functional, lib.ones(2))
+
+
+@both
+def test_indices_to_fill_are_int64(lib):
+    with pytest.raises(IndexError):
+        lib.ones(2).index_fill(0, lib.tensor([0]).int(), 1)
+
+
+WIDER = {
+    "huber_loss": lambda lib, F, x: F.huber_loss(x, x.double()),
+    "soft_margin_loss": lambda lib, F, x: F.soft_margin_loss(x, x.double()),
+    "weights": lambda lib, F, x: F.binary_cross_entropy(x, x, x.double()),
+    "weights of logits": lambda lib, F, x: F.binary_cross_entropy_with_logits(x, x, x.double()),
+    "weights of labels": lambda lib, F, x: F.binary_cross_entropy_with_logits(
+        x, x, pos_weight=x.double()
+    ),
+    "a weight of no dims": lambda lib, F, x: lib.lerp(x, x, lib.tensor(1.0).double()),
+}
+
+
+@both
+@pytest.mark.parametrize("name", WIDER)
+def test_results_have_the_dtype_of_the_input(lib, name):
+    assert WIDER[name](lib, lib.nn.functional, lib.ones(2)).dtype == lib.float32
+
+
+@both
+@pytest.mark.parametrize("bias", [False, True])
+def test_layer_norm_of_16_bits_by_float32(lib, bias):
+    layer = lib.nn.LayerNorm(4, bias=bias)
+    with lib.no_grad():
+        layer.weight.copy_(lib.tensor([1.0, 2.0, 0.5, 3.0]))
+    x = lib.tensor([[1.0, 2.0, 3.0, 5.0]]).bfloat16().requires_grad_()
+    y = layer(x)
+    y.float().square().sum().backward()
+    assert y.dtype == x.grad.dtype == lib.bfloat16 and layer.weight.grad.dtype == lib.float32
+    exact = layer(x.detach().float()).bfloat16()
+    assert y.tolist() == exact.tolist()

@@ -32,6 +32,12 @@ void refuse_zeros(const char* op, const Tensor& divisor) {
   });
 }
 
+void mask_and_value(const char* op, const Tensor& self, const Tensor& mask, const Scalar& value) {
+  WEFT_CHECK(mask.dtype() == DType::Bool, op, ": expected a mask of dtype bool, got ",
+             mask.dtype());
+  value_fits(op, self, mask, value);
+}
+
 void value_fits(const char* op, const Tensor& self, const Tensor&, const Scalar& value) {
   check_number(value, self.dtype(), op);
 }

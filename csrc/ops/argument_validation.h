@@ -22,9 +22,6 @@ inline void divisor(const char* op, const Tensor& self, const Scalar& other) {
   WEFT_CHECK(false, op, ": expected an integer divisor other than 0, got 0 (ZeroDivisionError)");
 }
 
-// A number that is written into a tensor must fit its dtype.
-void value_fits(const char* op, const Tensor& self, const Tensor& mask, const Scalar& value);
-
 // A number beside a tensor fits the dtype of both.
 void number_fits(const char* op, const Tensor& self, const Scalar& number);
 inline void number_fits(const char* op, const Tensor& self, const Scalar& low, const Scalar& high) {
@@ -37,6 +34,33 @@ void where_fits(const char* op, const Tensor& condition, const Tensor& self, con
 inline void where_fits(const char* op, const Tensor& condition, const Scalar& self,
                        const Tensor& other) {
   where_fits(op, condition, other, self);
+}
+
+// A number that is written into a tensor must fit its dtype.
+void value_fits(const char* op, const Tensor& self, const Tensor& mask, const Scalar& value);
+
+// The mask of a masked_fill holds bools, and the number fits.
+void mask_and_value(const char* op, const Tensor& self, const Tensor& mask, const Scalar& value);
+
+// Operands of one dtype; a weight of no dims is a number.
+inline void one_dtype(const char* op, const Tensor& self, const Tensor& other) {
+  WEFT_CHECK(self.dtype() == other.dtype(), op, ": expected tensors of one dtype, got ",
+             self.dtype(), " and ", other.dtype());
+}
+inline void one_dtype(const char* op, const Tensor& self, const Tensor& end, const Scalar&) {
+  one_dtype(op, self, end);
+}
+inline void one_dtype(const char* op, const Tensor& self, const Tensor& end, const Tensor& weight) {
+  one_dtype(op, self, end);
+  if (weight.dim() > 0) one_dtype(op, self, weight);
+}
+
+// Integers are not divided by integers.
+inline void quotient(const char* op, const Tensor&, const Tensor& tensor1, const Tensor& tensor2,
+                     const Scalar&) {
+  WEFT_CHECK(!is_whole(tensor1.dtype()) || !is_whole(tensor2.dtype()), op,
+             ": expected tensor1 or tensor2 of a floating or complex dtype, got ", tensor1.dtype(),
+             " and ", tensor2.dtype());
 }
 
 // Limits of integers are integers of the dtype, and none is negative where it has no sign.

@@ -39,6 +39,20 @@ Tensor batch_norm_of_nothing(const Tensor& input, const Tensor& weight, const Te
   return out;
 }
 
+// Vectors are of the input's dtype; of float32 all may be beside 16 bits.
+void check_dtypes_of_vectors(const Tensor& input, std::initializer_list<const Tensor*> vectors) {
+  const bool narrow = input.dtype() == DType::F16 || input.dtype() == DType::BF16;
+  std::optional<DType> first;
+  for (const Tensor* vector : vectors) {
+    if (!vector->defined()) continue;
+    const DType found = vector->dtype();
+    const bool fits = found == input.dtype() || (narrow && found == DType::F32);
+    WEFT_CHECK(fits && found == first.value_or(found), "batch_norm: expected vectors of dtype ",
+               input.dtype(), narrow ? " or all of float32" : "", ", got ", found);
+    first = found;
+  }
+}
+
 }  // namespace
 
 Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
@@ -47,6 +61,7 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
   if (input.numel() == 0) return batch_norm_of_nothing(input, weight, bias);
   WEFT_CHECK(input.dim() >= 2, "batch_norm: expected an input of shape (N, C, ...), got ",
              AsTuple{input.sizes()});
+  check_dtypes_of_vectors(input, {&running_mean, &running_var, &weight, &bias});
   if (training) {
     const tile::Donation none(nullptr);  // the input is read again behind its first result
     return std::get<0>(

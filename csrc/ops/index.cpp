@@ -173,6 +173,8 @@ Tensor index_add(const Tensor& self, int64_t dim, const Tensor& index, const Ten
 }
 
 Tensor index_copy_(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
+  WEFT_CHECK(index.dtype() == DType::I64, "index_copy: expected an int64 index, got ",
+             index.dtype());
   dim = wrap_dim("index_copy", dim, self.dim());
   const Tensor target = as_vector(self), from = as_vector(source);
   const Tensor places = vector_index("index_copy", index);
@@ -189,6 +191,8 @@ Tensor index_copy(const Tensor& self, int64_t dim, const Tensor& index, const Te
 
 Tensor index_fill_(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
   check_number(value, self.dtype(), "index_fill");
+  WEFT_CHECK_INDEX(index.dtype() == DType::I64, "index_fill: expected an int64 index, got ",
+                   index.dtype());
   dim = wrap_dim("index_fill", dim, self.dim());
   const Tensor target = as_vector(self);
   const Tensor places = vector_index("index_fill", index);

@@ -140,6 +140,8 @@ Tensor index_fill_(const Tensor& self, int64_t dim, const Tensor& index, const T
   const char* op = "index_fill";
   WEFT_CHECK(value.dim() == 0, op, ": expected a number or a 0-d tensor, got shape ",
              AsTuple{value.sizes()});
+  WEFT_CHECK_INDEX(index.dtype() == DType::I64, op, ": expected an int64 index, got ",
+                   index.dtype());
   check_number(value.item(), self.dtype(), op);
   const Tensor target = vector_of(self);
   index_put_(target, at_dim(op, target, dim, index), as_dtype(value, self.dtype()), false);

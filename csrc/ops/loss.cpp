@@ -31,7 +31,9 @@ Classes make_classes(const char* op, IntList input, const Tensor& target, const 
   const size_t at = input.size() == 1 ? 0 : 1;
   Dims expected(input);
   expected.erase(at);
-  WEFT_CHECK(is_integral(target.dtype()), op, ": expected an integer target, got ", target.dtype());
+  const bool bytes = target.dtype() == DType::U8 && input.size() <= 2;
+  WEFT_CHECK(target.dtype() == DType::I64 || bytes, op, ": expected a target of dtype int64, got ",
+             target.dtype());
   check_target_shape(op, input, expected, target.sizes());
   const Split3 split = split_at(input, static_cast<int64_t>(at));
   Classes c{split.outer, split.size,  split.inner, in_order(as_dtype(target, DType::I64)),
@@ -75,6 +77,8 @@ std::tuple<Tensor, Tensor> nll_loss_forward(const Tensor& self, const Tensor& ta
   const char* op = "nll_loss";
   check_reduction(op, reduction);
   const DType compute = compute_type(self.dtype());
+  WEFT_CHECK(!weight.defined() || weight.dtype() == self.dtype(), op,
+             ": expected a weight of dtype ", self.dtype(), ", got ", weight.dtype());
   const Classes c = make_classes(op, self.sizes(), target, weight, compute, ignore_index);
   const Tensor x = in_order(as_dtype(self, compute));
   Tensor total = zeros_of({}, compute, self.device(), op);

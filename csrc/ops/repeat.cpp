@@ -206,6 +206,7 @@ Tensor triu_indices(int64_t row, int64_t col, int64_t offset, MaybeDType dtype, 
 
 Tensor take_along_dim(const Tensor& self, const Tensor& indices, std::optional<int64_t> dim) {
   const char* op = "take_along_dim";
+  WEFT_CHECK(indices.dtype() == DType::I64, op, ": expected int64 indices, got ", indices.dtype());
   if (!dim) return ops::gather(ops::reshape(self, kFlat), 0, ops::reshape(indices, kFlat), false);
   WEFT_CHECK(self.dim() == indices.dim(), op, ": expected indices of ", self.dim(),
              " dims, got shape ", AsTuple{indices.sizes()});

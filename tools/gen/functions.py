@@ -234,6 +234,11 @@ class FunctionEmitter:
         if row.validate is not None:
             names = ", ".join(arg.name for arg in row.schema.args)
             lines.append(f'  validation::{row.validate}("{row.name.lstrip("_")}", {names});')
+        if form.kind == INPLACE and row.result == ("real",):
+            lines.append(
+                "  WEFT_CHECK(!is_complex(self.dtype()), "
+                f'"{row.name}_: expected a real dtype in place, got ", self.dtype());'
+            )
         lines += [
             f"  const Tensor* const inputs[] = {{{', '.join('&' + n for n in row.operands)}}};"
         ]

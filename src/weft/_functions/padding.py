@@ -22,8 +22,8 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: Any = 
     two (or all but the first, without a batch). Negative numbers cut off.
 
     Raises RuntimeError for widths that do not fit, ValueError for a value beside another mode, and
-    NotImplementedError for other modes and numbers of dimensions. Any dtype, which the result
-    keeps.
+    NotImplementedError for other modes and numbers of dimensions, and for bools by "reflect" and
+    "replicate". Any dtype, which the result keeps.
 
     >>> weft.nn.functional.pad(weft.tensor([[1, 2, 3]]), (2, 1), mode="reflect")
     tensor([[3, 2, 1, 2, 3, 2]])
@@ -47,6 +47,8 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: Any = 
             f"pad: expected {pairs + 1} or {pairs + 2} dims for mode {mode!r} with {2 * pairs} "
             f"numbers, got shape {tuple(input.shape)}"
         )
+    if mode != "circular" and input.dtype == _C.bool:
+        raise NotImplementedError(f"pad: expected a numeric dtype for mode {mode!r}, got bool")
     if mode == "replicate" or (mode == "reflect" and pairs < 3):
         return _padded_in_full(input, widths, mode)
     return _padded_in_all(input, widths, mode)

@@ -283,18 +283,20 @@ def _lerp(self: Any, end: Any, weight: Any) -> Any:
 
 op(
     "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
-    doc="self + weight * (end - self) for a number `weight`.",
+    doc="self + weight * (end - self) for a number `weight`; self and end of one dtype.",
     pointwise=_lerp,
     weak=("weight",),
     dtypes=_DIVISION_NUMBERS,
+    validate="one_dtype",
     grad={"self": "grad * (1 - weight).conj()", "end": "grad * weight.conj()"},
     tags=("cheap",),
 )
 op(
     "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
-    doc="self + weight * (end - self), element by element.",
+    doc="self + weight * (end - self), element by element; of one dtype.",
     pointwise=_lerp,
     dtypes=_DIVISION_NUMBERS,
+    validate="one_dtype",
     grad={
         "self": "grad * (1 - weight).conj()",
         "end": "grad * weight.conj()",
@@ -317,10 +319,11 @@ op(
 )
 op(
     "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
-    doc="self + value * tensor1 / tensor2; floating or complex operands.",
+    doc="self + value * tensor1 / tensor2; tensor1 or tensor2 is floating or complex.",
     pointwise=lambda self, tensor1, tensor2, value: self + value * tensor1 / tensor2,
     weak=("value",),
     dtypes=_DIVISION_NUMBERS,
+    validate="quotient",
     grad={
         "self": "grad",
         "tensor1": "grad * (value / tensor2).conj()",

@@ -68,6 +68,10 @@ def _clamp_tensor(self: Any, min: Any, max: Any) -> Any:
         return self.clamp_min(min)
     if min is None:
         return self.clamp_max(max)
+    ops.check_implemented(
+        self.dtype != ops.bool or min.dtype != ops.bool or max.dtype != ops.bool,
+        "clamp: expected a numeric dtype, got bool",
+    )
     return self.clamp_min(min).clamp_max(max)
 
 
@@ -95,6 +99,10 @@ def _clamp_tensor_in_place(self: Any, min: Any, max: Any) -> Any:
         return self.clamp_min_(min)
     if min is None:
         return self.clamp_max_(max)
+    ops.check_implemented(
+        self.dtype != ops.bool or min.dtype != ops.bool or max.dtype != ops.bool,
+        "clamp_: expected a numeric dtype, got bool",
+    )
     return self.clamp_min_(min).clamp_max_(max)
 
 
@@ -202,7 +210,7 @@ op(
     weak=("value",),
     grad={"self": "grad.masked_fill(mask, 0)"},
     out=None,
-    validate="value_fits",
+    validate="mask_and_value",
     tags=("converts_number",),
 )
 
@@ -219,6 +227,9 @@ backward_op(
 def _masked_fill(self: Any, mask: Any, value: Any) -> Any:
     """self with the 0-d tensor `value` where mask holds."""
     # The result is of self's dtype, whatever the value's.
+    ops.check(
+        mask.dtype == ops.bool, "masked_fill: expected a mask of dtype bool, got ", mask.dtype
+    )
     ops.check(value.dim() == 0, "masked_fill: expected a 0-d value, got shape ", value.shape)
     return ops.where(mask, ops._value_as(value, self.dtype), self)
 

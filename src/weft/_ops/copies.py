@@ -115,6 +115,7 @@ def _put(self: Any, index: Any, source: Any, accumulate: Any) -> Any:
         "put: expected as many elements of source as of index, got ",
         source.numel(), " and ", index.numel(),
     )  # fmt: skip
+    ops.check(index.dtype == ops.int64, "put: expected an int64 index, got ", index.dtype)
     flat = self.reshape([-1]).index_put([index], source.reshape(index.shape), accumulate)
     return flat.reshape(self.shape)
 

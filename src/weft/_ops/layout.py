@@ -212,13 +212,15 @@ backward_op(
     doc="The gradients of scatter_reduce for self and src.",
     tags=("composite",),
 )
-op(
-    "take(Tensor self, Tensor index) -> Tensor",
-    doc="The elements at indices of the flattened tensor.",
-    compose="index(self.reshape([-1]), [index])",
-    out="out",
-    tags=("distinct_out",),
-)
+
+
+@body_of("take(Tensor self, Tensor index) -> Tensor", out="out", tags=("distinct_out",))
+def _take(self: Any, index: Any) -> Any:
+    """The elements at indices of the flattened tensor."""
+    ops.check(index.dtype == ops.int64, "take: expected an int64 index, got ", index.dtype)
+    return ops.index(self.reshape([-1]), [index])
+
+
 _composite(
     "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
     "gather with self and indices broadcast (dim None: of the flattened tensor).",

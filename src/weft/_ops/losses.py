@@ -193,6 +193,11 @@ def _smoothing_loss(logs: Any, target: Any, weight: Any, reduction: Any, ignore_
 )
 def _bce_with_logits(self: Any, target: Any, weight: Any, pos_weight: Any, reduction: Any) -> Any:
     """The cross entropy of sigmoid(self) to the probabilities target, without overflow."""
+    ops.check(
+        target.is_floating_point(),
+        "binary_cross_entropy_with_logits: expected a target of a floating dtype, got ",
+        target.dtype,
+    )
     # softplus(-x) is minus the log of the probability sigmoid(x).
     minus_log = ops.softplus(-self, 1, 40)
     scaled = minus_log if pos_weight is None else minus_log * ((pos_weight - 1) * target + 1)

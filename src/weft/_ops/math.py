@@ -308,6 +308,7 @@ op(
         self == 0, values, lang.cast(self > 0 if not lang.is_bool(self) else self, self.dtype)
     ),
     dtypes=("bool", *_REAL),
+    validate="one_dtype",
     tags=("nondifferentiable", "exact_out"),
 )
 

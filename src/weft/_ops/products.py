@@ -15,6 +15,10 @@ def _cross(self: Any, other: Any, dim: Any) -> Any:
         "linalg.cross: expected as many dims, and 3 entries along dim ", dim,
         ", got shapes ", self.shape, " and ", other.shape,
     )  # fmt: skip
+    ops.check(
+        self.dtype == other.dtype,
+        "linalg.cross: expected tensors of one dtype, got ", self.dtype, " and ", other.dtype,
+    )  # fmt: skip
     sizes = ops.broadcast_sizes(self.shape, other.shape)
     a, b = self.expand(sizes), other.expand(sizes)
     return a.roll([-1], [dim]) * b.roll([-2], [dim]) - a.roll([-2], [dim]) * b.roll([-1], [dim])
@@ -43,6 +47,17 @@ def _cdist(x1: Any, x2: Any, p: Any, compute_mode: Any) -> Any:
     ops.check(
         x1.dim() >= 2 and x2.dim() >= 2 and x1.size(-1) == x2.size(-1),
         "cdist: expected shapes (..., m, k) and (..., n, k), got ", x1.shape, " and ", x2.shape,
+    )  # fmt: skip
+    ops.check(
+        x1.dtype == x2.dtype and x1.is_floating_point(),
+        "cdist: expected one floating dtype, got ", x1.dtype, " and ", x2.dtype,
+    )  # fmt: skip
+    # PyTorch has 16 bits for distances that it computes by a product.
+    many = x1.size(-2) > 25 or x2.size(-2) > 25
+    by_product = many if compute_mode is None else compute_mode == 1
+    ops.check_implemented(
+        x1.dtype == ops.float32 or x1.dtype == ops.float64 or (p == 2.0 and by_product),
+        "cdist: expected dtype float32 or float64, got ", x1.dtype,
     )  # fmt: skip
     return (x1.unsqueeze(-2) - x2.unsqueeze(-3)).linalg_vector_norm(p, [-1])
 

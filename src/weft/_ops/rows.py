@@ -112,11 +112,15 @@ def _layer_norm(
             weight.shape == normalized_shape,
             "layer_norm: expected weight of shape ", normalized_shape, ", got ", weight.shape,
         )  # fmt: skip
+        if weight.dtype != input.dtype:
+            return ops._mixed_layer_norm(input, normalized_shape, weight, bias, eps)
     if bias is not None:
         ops.check(
             bias.shape == normalized_shape,
             "layer_norm: expected bias of shape ", normalized_shape, ", got ", bias.shape,
         )  # fmt: skip
+        if bias.dtype != input.dtype:
+            return ops._mixed_layer_norm(input, normalized_shape, weight, bias, eps)
     if weight is not None and bias is not None:
         return ops._layer_norm_affine(input, normalized_shape, weight, bias, eps)[0]
     result = ops._layer_norm(input, normalized_shape, eps)[0]
@@ -125,6 +129,24 @@ def _layer_norm(
     if bias is not None:
         return result + bias
     return result
+
+
+@backward_of(
+    "_mixed_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, "
+    "float eps) -> Tensor",
+    like="input",
+)
+def _mixed_layer_norm(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: Any) -> Any:
+    """layer_norm of 16 bits by a weight and a bias of float32."""
+    ops.check(
+        (input.dtype == ops.float16 or input.dtype == ops.bfloat16)
+        and (weight is None or weight.dtype == ops.float32)
+        and (bias is None or bias.dtype == ops.float32),
+        "layer_norm: expected weight and bias of the input's dtype, or of float32 beside 16 bits, "
+        "for ", input.dtype,
+    )  # fmt: skip
+    wide = input.to(ops.float32)
+    return ops.layer_norm(wide, normalized_shape, weight, bias, eps, True).to(input.dtype)
 
 
 @backward_of(

@@ -10,6 +10,7 @@ from weft._C import Tensor
 from weft._runtime.data_dependent import data_dependent
 from weft._runtime.precision import full_precision as _full_precision
 from weft._runtime.torch_function import declare as _declare
+from weft.nn._dtype_checks import check_full
 from weft.nn._loss_functions import _reduced
 
 
@@ -45,6 +46,7 @@ def ctc_loss(
             "ctc_loss: expected log_probs (t, n, c) or (t, c) and blank in [0, c), got "
             f"{tuple(log_probs.shape)} and {blank}"
         )
+    check_full("ctc_loss", x)
     kind, x = x.dtype, x.double()  # long sums of exponentials: float32 would lose digits
     steps, batch, _ = x.shape
     lengths = _lengths("input_lengths", input_lengths, batch, steps)
@@ -79,6 +81,8 @@ def _normality(x: Tensor, lengths: list[int]) -> Tensor:
 
 def _lengths(what: str, given: Any, batch: int, limit: int) -> list[int]:
     if isinstance(given, Tensor):
+        if given.is_floating_point() or given.dtype == _C.bool:
+            raise RuntimeError(f"ctc_loss: expected {what} of integers, got {given.dtype}")
         listed = [int(v) for v in given.reshape(-1)]
     elif isinstance(given, (list, tuple)):
         listed = [int(v) for v in given]

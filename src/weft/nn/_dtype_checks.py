@@ -11,6 +11,24 @@ def check_floating(function: str, x: Tensor) -> None:
         raise NotImplementedError(f"{function}: expected a floating dtype, got {x.dtype}")
 
 
+def check_one_dtype(function: str, name: str, x: Tensor, expected: Tensor) -> None:
+    """`x` is the argument `name`."""
+    if x.dtype != expected.dtype:
+        raise RuntimeError(f"{function}: expected {name} of dtype {expected.dtype}, got {x.dtype}")
+
+
+def check_classes(function: str, target: Tensor) -> None:
+    """Classes are int64."""
+    if target.dtype != _C.int64:
+        raise RuntimeError(f"{function}: expected a target of dtype int64, got {target.dtype}")
+
+
+def check_full(function: str, x: Tensor) -> None:
+    """No integers, complex numbers or 16 bits."""
+    if x.dtype != _C.float32 and x.dtype != _C.float64:
+        raise NotImplementedError(f"{function}: expected float32 or float64, got {x.dtype}")
+
+
 def check_no_integers(function: str, x: Tensor) -> None:
     """bools and complex numbers pass."""
     if not (x.is_floating_point() or x.is_complex() or x.dtype == _C.bool):

@@ -12,6 +12,7 @@ from weft._runtime.data_dependent import data_dependent
 from weft._runtime.program_state import is_scripting
 from weft._runtime.torch_function import declare as _declare
 from weft.autograd.grad_mode import no_grad
+from weft.nn._dtype_checks import check_one_dtype
 
 
 def embedding(
@@ -104,6 +105,8 @@ def _bags(input: Tensor, offsets: Tensor | None, include_last_offset: bool) -> t
             "embedding_bag: expected an input of 2 dims, or of 1 with offsets (n,), got shape "
             f"{tuple(input.shape)}"
         )
+    if offsets.is_floating_point():
+        raise RuntimeError(f"embedding_bag: expected offsets of integers, got {offsets.dtype}")
     starts = offsets.to(_C.int64)
     if include_last_offset:
         starts = starts[:-1]
@@ -174,6 +177,10 @@ def embedding_bag(
         raise NotImplementedError(
             f"embedding_bag: expected mode 'sum' with per_sample_weights, got {mode!r}"
         )
+    if not weight.is_floating_point():
+        raise RuntimeError(f"embedding_bag: expected a floating weight, got {weight.dtype}")
+    if per_sample_weights is not None:
+        check_one_dtype("embedding_bag", "per_sample_weights", per_sample_weights, weight)
     bag, count = _bags(input, offsets, include_last_offset)
     entries = input.reshape(-1)
     factors = None if per_sample_weights is None else per_sample_weights.reshape(-1)

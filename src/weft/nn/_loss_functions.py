@@ -15,6 +15,7 @@ from weft._runtime.program_state import is_scripting, is_tracing
 from weft._runtime.samples import whole
 from weft._runtime.torch_function import declare as _declare
 from weft._tensor.aliases import numpy_names
+from weft.nn._dtype_checks import check_one_dtype
 from weft.nn._reduction import legacy_get_string as _legacy
 
 _nn = _C._nn
@@ -266,7 +267,8 @@ def binary_cross_entropy_with_logits(
             f"got {target.shape}"
         )
     number = _reduction("binary_cross_entropy_with_logits", reduction)
-    return _bce_with_logits(input, target, weight, pos_weight, number)
+    loss = _bce_with_logits(input, target, weight, pos_weight, number)
+    return loss if weight is None and pos_weight is None else loss.to(target.dtype)
 
 
 def _refuse_outside(name: str, values: Tensor) -> None:
@@ -301,10 +303,12 @@ def binary_cross_entropy(
             f"binary_cross_entropy: expected a target of shape {input.shape}, got {target.shape}"
         )
     _refuse_whole("binary_cross_entropy", input, target)
+    check_one_dtype("binary_cross_entropy", "target", target, input)
     _refuse_outside("input", input.detach())
     _refuse_outside("target", target.detach())
     loss = _cross_entropy_of_chances(input, target)
-    return _reduced("binary_cross_entropy", loss if weight is None else loss * weight, reduction)
+    loss = loss if weight is None else (loss * weight).to(input.dtype)
+    return _reduced("binary_cross_entropy", loss, reduction)
 
 
 @_full_precision
@@ -366,6 +370,7 @@ def huber_loss(
         raise ValueError(
             f"huber_loss: expected weight of the input's shape {input.shape}, got {weight.shape}"
         )
+    loss = loss.to(input.dtype)
     return _reduced("huber_loss", loss if weight is None else loss * weight, reduction)
 
 

@@ -14,6 +14,12 @@ from weft._runtime.precision import full_precision as _full_precision
 from weft._runtime.precision import given_precision as _given_precision
 from weft._runtime.torch_function import declare as _declare
 from weft.nn._activation_functions import logsigmoid
+from weft.nn._dtype_checks import (
+    check_classes,
+    check_floating,
+    check_full,
+    check_one_dtype,
+)
 from weft.nn._loss_functions import _reduced, _reduction
 from weft.nn._reduction import legacy_get_string as _legacy
 
@@ -94,7 +100,9 @@ def soft_margin_loss(
     """
     if size_average is not None or reduce is not None:
         reduction = _legacy(size_average, reduce)
-    return _reduced("soft_margin_loss", (-target * input).exp().log1p(), reduction)
+    check_floating("soft_margin_loss", input)
+    loss = (-target * input).exp().log1p().to(input.dtype)
+    return _reduced("soft_margin_loss", loss, reduction)
 
 
 @_full_precision
@@ -159,6 +167,7 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """
     if input.dim() != 2:
         raise RuntimeError(f"pdist: expected a matrix, got shape {tuple(input.shape)}")
+    check_full("pdist", input)
     first, second = _C.triu_indices(input.size(0), input.size(0), 1).unbind(0)
     return _C._aten.linalg_vector_norm(input[first] - input[second], p, [1])
 
@@ -281,6 +290,10 @@ def multi_margin_loss(
             "multi_margin_loss: expected an input (n, c) or (c,) and a target (n,) or (), got "
             f"{tuple(input.shape)} and {tuple(target.shape)}"
         )
+    check_full("multi_margin_loss", input)
+    check_classes("multi_margin_loss", target)
+    if weight is not None:
+        check_one_dtype("multi_margin_loss", "weight", weight, input)
     index = labels.unsqueeze(1)
     loss = (margin - x.gather(1, index) + x).clamp_min(0)
     loss = loss * loss if p == 2 else loss
@@ -317,6 +330,8 @@ def multilabel_margin_loss(
             "multilabel_margin_loss: expected scores (c,) or (n, c) and a target of the same "
             f"shape, got {tuple(input.shape)} and {tuple(target.shape)}"
         )
+    check_full("multilabel_margin_loss", input)
+    check_classes("multilabel_margin_loss", target)
     if input.dim() == 0:
         input, target = input.unsqueeze(0), target.unsqueeze(0)
     single = input.dim() == 1

@@ -14,7 +14,7 @@ from weft._runtime.exports import list_own as _list_own
 from weft._runtime.precision import full_precision as _full_precision
 from weft._runtime.torch_function import declare as _declare
 from weft.nn._adaptive_pooling_functions import adaptive_avg_pool1d, adaptive_avg_pool3d
-from weft.nn._dtype_checks import check_floating
+from weft.nn._dtype_checks import check_floating, check_one_dtype
 
 _resample = _C._aten._resample
 _adaptive_avg_pool2d = _C._nn.adaptive_avg_pool2d
@@ -373,6 +373,7 @@ def grid_sample(
     if input.numel() == 0 and min(input.shape[1:]) == 0:
         raise RuntimeError(f"grid_sample: expected a non-empty input, got {tuple(input.shape)}")
     check_floating("grid_sample", input)
+    check_one_dtype("grid_sample", "grid", grid, input)
     sizes = list(input.shape[2:])
     align = bool(align_corners)
     x = input.float() if input.dtype in (_C.float16, _C.bfloat16) else input
