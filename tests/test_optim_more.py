@@ -274,3 +274,29 @@ def test_an_older_state_lacks_options(lib: Any) -> None:
     assert optimizer.param_groups[0]["amsgrad"] is False
     optimizer.param_groups[0]["params"][0].grad = lib.ones(2)
     optimizer.step()
+
+
+OPTIONS = {
+    "Adam": "lr betas eps weight_decay amsgrad maximize foreach capturable differentiable fused "
+    "decoupled_weight_decay",
+    "RMSprop": "lr momentum alpha eps centered weight_decay capturable foreach maximize "
+    "differentiable",
+    "Adagrad": "lr lr_decay eps weight_decay initial_accumulator_value foreach maximize "
+    "differentiable fused",
+    "Adadelta": "lr rho eps weight_decay maximize capturable foreach differentiable",
+    "NAdam": "lr betas eps weight_decay momentum_decay decoupled_weight_decay maximize foreach "
+    "capturable differentiable",
+    "RAdam": "lr betas eps weight_decay maximize foreach capturable decoupled_weight_decay "
+    "differentiable",
+    "Rprop": "lr etas step_sizes foreach maximize differentiable capturable",
+    "SGD": "lr momentum dampening weight_decay nesterov maximize foreach differentiable fused",
+}
+OPTIONS["AdamW"] = OPTIONS["Adam"]
+
+
+@both
+@pytest.mark.parametrize("name", OPTIONS)
+def test_order_of_options(lib: Any, name: str) -> None:
+    optimizer = getattr(lib.optim, name)([lib.ones(1, requires_grad=True)], lr=0.5)
+    assert list(optimizer.defaults) == OPTIONS[name].split()
+    assert list(optimizer.param_groups[0]) == ["params", *optimizer.defaults]

@@ -22,6 +22,8 @@ class Adadelta(Optimizer):
     tensor([0.0465], requires_grad=True)
     """
 
+    _last_options = "capturable foreach differentiable"
+
     def __init__(
         self,
         params: Iterable[Any],

@@ -24,6 +24,8 @@ class Adagrad(Optimizer):
     tensor([0.9000], requires_grad=True)
     """
 
+    _last_options = "weight_decay initial_accumulator_value foreach maximize differentiable fused"
+
     def __init__(
         self,
         params: Iterable[Any],

@@ -26,6 +26,8 @@ class Adam(Optimizer):
     tensor([0.9000], requires_grad=True)
     """
 
+    _last_options = "foreach capturable differentiable fused decoupled_weight_decay"
+
     def __init__(
         self,
         params: Iterable[Any],

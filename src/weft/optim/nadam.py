@@ -25,6 +25,8 @@ class NAdam(Optimizer):
     True
     """
 
+    _last_options = "foreach capturable differentiable"
+
     def __init__(
         self,
         params: Iterable[Any],

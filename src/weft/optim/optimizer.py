@@ -50,6 +50,8 @@ class Optimizer(Hookable):
     tensor([0.5000], requires_grad=True)
     """
 
+    # In PyTorch's order of options these stand behind the others.
+    _last_options = ""
     defaults: dict[str, Any]
     state: defaultdict[Tensor, dict[str, Any]]
     param_groups: list[dict[str, Any]]
@@ -264,6 +266,8 @@ def options_of(given: Mapping[str, Any], *at_least_zero: str) -> dict[str, Any]:
     """The options of an optimizer, of what its __init__ was given (`locals()`). ValueError for one
     of those named that is below 0, and for betas outside [0, 1)."""
     options = {n: v for n, v in given.items() if n not in ("self", "params", "__class__")}
+    last = filter(options.__contains__, given["self"]._last_options.split())
+    options.update({name: options.pop(name) for name in last})
     for name in at_least_zero:
         check_at_least_zero(_TOLD.get(name, f"{name} value"), options[name])
     if "betas" in options:

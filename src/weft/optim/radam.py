@@ -24,6 +24,8 @@ class RAdam(Optimizer):
     tensor([0.8000], requires_grad=True)
     """
 
+    _last_options = "foreach capturable decoupled_weight_decay differentiable"
+
     def __init__(
         self,
         params: Iterable[Any],

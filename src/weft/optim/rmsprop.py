@@ -22,6 +22,8 @@ class RMSprop(Optimizer):
     tensor([0.8000], requires_grad=True)
     """
 
+    _last_options = "alpha eps centered weight_decay capturable foreach maximize differentiable"
+
     def __init__(
         self,
         params: Iterable[Any],

@@ -24,6 +24,8 @@ class Rprop(Optimizer):
     tensor([0.5000, 1.5000], requires_grad=True)
     """
 
+    _last_options = "capturable"
+
     def __init__(
         self,
         params: Iterable[Any],
