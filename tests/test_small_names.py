@@ -538,3 +538,39 @@ def test_operators_of_networks_by_name(lib: Any) -> None:
     image, weight = lib.ones(1, 1, 3, 3), lib.ones(1, 1, 2, 2)
     made = aten.convolution(image, weight, None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1)
     assert made.tolist() == [[[[4.0, 4.0], [4.0, 4.0]]]]
+
+
+@both
+def test_grouped_products(lib: Any) -> None:
+    grouped = lib._grouped_mm
+    ends = lib.tensor([4, 12], dtype=lib.int32)
+    a, b = lib.randn(12, 8), lib.randn(2, 8, 16)
+    parts = lib.cat([a[:4] @ b[0], a[4:] @ b[1]])
+    assert lib.allclose(grouped(a, b, offs=ends), parts, atol=1e-5)
+    assert lib.allclose(grouped(b, b.mT), b @ b.mT, atol=1e-5)
+    wide = lib.randn(8, 12)
+    parts = lib.cat([b[0].mT @ wide[:, :4], b[1].mT @ wide[:, 4:]], 1)
+    assert lib.allclose(grouped(b.mT.contiguous(), wide, offs=ends), parts, atol=1e-5)
+    parts = lib.stack([wide[:, :4] @ a[:4], wide[:, 4:] @ a[4:]])
+    assert lib.allclose(grouped(wide, a, offs=ends), parts, atol=1e-5)
+    assert lib.nn.functional.grouped_mm(a, b, offs=ends).shape == (12, 16)
+    for wrong in ((a, b), (a, b, ends.long()), (b, b, ends)):
+        with pytest.raises(RuntimeError):
+            grouped(*wrong)
+
+
+@both
+def test_elements_by_functions(lib: Any) -> None:
+    x = lib.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert x.map2_(lib.ones(2), x, lambda s, a, b: s * b + a) is x
+    assert x.tolist() == [[2, 5], [10, 17]]
+    assert x.map_(lib.ones(2, 1), lambda s, a: s - a).tolist() == [[1, 4], [9, 16]]
+    with pytest.raises(RuntimeError):
+        lib.ones(2, requires_grad=True).map2_(x[0], x[0], lambda s, a, b: a)
+
+
+@both
+@pytest.mark.filterwarnings("ignore:TypedStorage")
+def test_types_of_storages(lib: Any) -> None:
+    assert lib.ones(2).storage_type() is lib.FloatStorage
+    assert lib.zeros(1, dtype=lib.complex64).storage_type() is lib.ComplexFloatStorage

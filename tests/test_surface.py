@@ -216,6 +216,7 @@ PRIVATE = """
     assert isinstance(torch.nn.InstanceNorm2d(2), _InstanceNorm)
     torch._dynamo.reset()
     torch._dynamo.mark_dynamic(torch.ones(2), 0)
+    assert torch._dynamo.optimize("eager")(lambda x: x + 1)(torch.ones(1)).item() == 2
     assert not torch._dynamo.is_compiling() and OptimizedModule is torch._dynamo.OptimizedModule
     config = torch._dynamo.config
     before = config.cache_size_limit

@@ -29,7 +29,7 @@ _NAMES_OF_MODULES = {
     "is_same_size is_signed unsafe_split_with_sizes view_as_complex_copy view_as_real_copy",
     "_functions.lobpcg": "lobpcg",
     "_functions.low_rank": "pca_lowrank svd_lowrank",
-    "_functions.matrices": "cdist einsum matrix_exp tensordot",
+    "_functions.matrices": "_grouped_mm cdist einsum matrix_exp tensordot",
     "_functions.norms": "_weight_norm chain_matmul frobenius_norm norm norm_except_dim "
     "nuclear_norm pinverse",
     "_functions.segments": "_convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo "

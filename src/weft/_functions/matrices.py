@@ -154,8 +154,9 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = _DISTANCE_
 
     compute_mode is one of PyTorch's names of ways to compute them; every one means the exact way.
 
-    Leading dimensions broadcast; the result is (..., m, n). Floating dtypes. Raises RuntimeError
-    for shapes that do not fit.
+    Leading dimensions broadcast; the result is (..., m, n). One floating dtype. Raises RuntimeError
+    for shapes that do not fit, NotImplementedError for 16 bits where PyTorch has none: for p other
+    than 2, and unless there are more than 25 rows or compute_mode is "use_mm_for_euclid_dist".
 
     >>> weft.cdist(weft.tensor([[0.0, 0.0]]), weft.tensor([[3.0, 4.0], [0.0, 1.0]]))
     tensor([[5., 1.]])
@@ -166,7 +167,73 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = _DISTANCE_
         )
     if p < 0:
         raise RuntimeError(f"cdist: expected p >= 0, got {p}")
-    return _aten.cdist(x1, x2, p)
+    number = _DISTANCE_MODES.index(compute_mode)
+    return _aten.cdist(x1, x2, p, number or None)
+
+
+def grouped_mm(
+    mat_a: Tensor,
+    mat_b: Tensor,
+    *,
+    offs: Tensor | None = None,
+    bias: Tensor | None = None,
+    out_dtype: Any = None,
+) -> Tensor:
+    """A product for each group, as layers of experts have them; offs, int32, says where groups end.
+
+    - [g, m, k] and [g, k, n] without offs: [g, m, n].
+    - [m, k], whose rows are in groups, and [g, k, n]: [m, n]; rows of no group give 0.
+    - [g, m, k] and [k, n], whose columns are in groups: [m, n].
+    - [m, k] and [k, n] with k in groups: [g, m, n].
+
+    Raises RuntimeError for other shapes and for offs that do not fit, NotImplementedError for a
+    bias. Floating dtypes.
+
+    >>> x, experts = weft.ones(3, 2), weft.stack([weft.eye(2), 2 * weft.eye(2)])
+    >>> weft.nn.functional.grouped_mm(x, experts, offs=weft.tensor([1, 3], dtype=weft.int32))
+    tensor([[1., 1.],
+            [2., 2.],
+            [2., 2.]])
+    """
+    if bias is not None:
+        raise NotImplementedError("grouped_mm: expected no bias, got one")
+    result = _grouped(mat_a, mat_b, offs)
+    return result if out_dtype is None else result.to(out_dtype)
+
+
+def _grouped(a: Tensor, b: Tensor, offs: Tensor | None) -> Tensor:
+    if (offs is None) != (a.dim() == b.dim() == 3) or not {a.dim(), b.dim()} <= {2, 3}:
+        raise RuntimeError(
+            "grouped_mm: expected 2 or 3 dims, and offs where one has 2, got shapes "
+            f"{tuple(a.shape)} and {tuple(b.shape)}"
+        )
+    if offs is None:
+        return a.bmm(b)
+    if offs.dtype != _C.int32:
+        raise RuntimeError(f"grouped_mm: expected offs of int32, got {offs.dtype}")
+    ends = offs.tolist()
+    parts = list(zip([0, *ends[:-1]], ends))
+    experts = None if a.dim() == b.dim() else max(a, b, key=Tensor.dim).size(0)
+    length = b.size(1) if a.dim() == 3 else a.size(-2 if b.dim() == 3 else -1)
+    rises = [0, *ends, length] == sorted([0, *ends, length])
+    if not ends or not rises or experts not in (None, len(ends)):
+        raise RuntimeError(
+            f"grouped_mm: expected rising offs, one for each group, up to {length}, got {ends}"
+        )
+    if experts is None:
+        return _C.stack([a[:, i:j].mm(b[i:j]) for i, j in parts])
+    if a.dim() == 2:
+        products = [a[i:j].mm(expert) for (i, j), expert in zip(parts, b)]
+        return _C.cat([*products, a.new_zeros(length - ends[-1], b.size(2))])
+    products = [expert.mm(b[:, i:j]) for (i, j), expert in zip(parts, a)]
+    return _C.cat([*products, b.new_zeros(a.size(1), length - ends[-1])], 1)
+
+
+def _grouped_mm(
+    self: Tensor, mat2: Tensor, offs: Any = None, bias: Any = None, out_dtype: Any = None
+) -> Tensor:
+    """nn.functional.grouped_mm."""
+    return grouped_mm(self, mat2, offs=offs, bias=bias, out_dtype=out_dtype)
 
 
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
@@ -231,4 +298,4 @@ def _from_lists(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
     return left + right, tuple(arguments[2 * i] for i in range(pairs))
 
 
-_declare(globals(), ("cdist", "einsum", "tensordot"))
+_declare(globals(), ("cdist", "einsum", "grouped_mm", "tensordot"))

@@ -123,6 +123,14 @@ def _dtype_named(name: str) -> str | None:
     return TYPES.get(tensors) or COMPLEX_STORAGES.get(name)
 
 
+def storage_name(dtype: Any) -> str:
+    """The name of the type of storages of a dtype; TypeError where there is none."""
+    for kind, found in {**TYPES, **COMPLEX_STORAGES}.items():
+        if getattr(_C, found) is dtype:
+            return kind.removesuffix("Tensor").removesuffix("Storage") + "Storage"
+    raise TypeError(f"storage_type: expected a dtype that has one, got {dtype}")
+
+
 def __getattr__(name: str) -> Any:
     if name == "Storage":  # PyTorch's short name
         return globals().get("FloatStorage") or __getattr__("FloatStorage")

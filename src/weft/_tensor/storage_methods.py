@@ -6,6 +6,7 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
+from weft._runtime import lazy
 from weft.storage import TypedStorage, UntypedStorage
 
 
@@ -17,6 +18,12 @@ def _untyped_storage(self: Tensor) -> UntypedStorage:
 def _storage(self: Tensor) -> TypedStorage:
     """The memory under the tensor, counted in its elements."""
     return TypedStorage(wrap_storage=UntypedStorage._of(self), dtype=self.dtype)
+
+
+def _storage_type(self: Tensor) -> Any:
+    """The class of old storages of the tensor's dtype: FloatStorage of float32."""
+    name = lazy.value("weft._tensor.legacy_types", "storage_name")(self.dtype)
+    return lazy.value("weft._tensor.legacy_types", name)
 
 
 def _set(
@@ -95,6 +102,7 @@ METHODS = {
     "is_shared": _is_shared,
     "untyped_storage": _untyped_storage,
     "storage": _storage,
+    "storage_type": _storage_type,
     "set_": _set,
     "resize_": _resize,
     "resize_as_": _resize_as,

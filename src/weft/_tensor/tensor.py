@@ -259,6 +259,16 @@ def _map(self: Tensor, tensor: Tensor, callable: Any) -> Tensor:
     return _replace(self, "map_", [callable(x, y) for x, y in pairs])
 
 
+def _map2(self: Tensor, x: Tensor, y: Tensor, callable: Any) -> Tensor:
+    """Replaces each element s by callable(s, a, b), of `x` and `y`, broadcast; slow. Returns self.
+
+    RuntimeError where a gradient is asked for.
+    """
+    first, second = (each.expand(self.shape).reshape(-1).tolist() for each in (x, y))
+    triples = zip(self.reshape(-1).tolist(), first, second)
+    return _replace(self, "map2_", [callable(*each) for each in triples])
+
+
 def _replace(self: Tensor, name: str, values: list[Any]) -> Tensor:
     if self.requires_grad:
         raise RuntimeError(f"{name}: expected a tensor without gradient, got one with it")
@@ -297,6 +307,7 @@ _METHODS = {
     "record_stream": _record_stream,
     "apply_": _apply,
     "map_": _map,
+    "map2_": _map2,
     "__repr__": _repr,
     "__format__": _format,
     "__reduce_ex__": _reduce_ex,

@@ -12,6 +12,7 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
+from weft._functions.matrices import grouped_mm as grouped_mm
 from weft._functions.out import casting_takes_out as _casting_takes_out
 from weft._functions.out import takes_out as _takes_out
 from weft._functions.padding import *  # noqa: F403
