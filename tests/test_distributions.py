@@ -67,8 +67,6 @@ CASES: list[tuple[str, dict[str, Any], list[Any]]] = [
 FIGURES = ("mean", "mode", "variance", "stddev", "batch_shape", "event_shape", "has_rsample")
 FUNCTIONS = ("log_prob", "cdf", "entropy", "enumerate_support", "perplexity", "icdf")
 NUMBERS = ("total_count", "dim")  # parameters that stay Python numbers
-#: PyTorch takes regular samples for singular ones, and draws them again
-OTHER_STREAMS = frozenset(("Wishart",))
 #: figures where PyTorch's formula is wrong or lacks a property that it says it has
 BETTER = {
     ("Kumaraswamy", "mode"), ("Dirichlet", "mode"), ("Chi2", "repr"), ("OneHotCategorical", "repr"),
@@ -111,11 +109,10 @@ def figures(lib: Any, name: str, parameters: dict[str, Any], values: list[Any]) 
             assert lib is not weft
             continue
         found[each] = as_lists(got)
-    if name not in OTHER_STREAMS:
-        lib.manual_seed(3)
-        found["sample"] = one.sample((3,)).tolist()
-        lib.manual_seed(3)
-        found["rsample"] = one.rsample((3,)).tolist() if one.has_rsample else None
+    lib.manual_seed(3)
+    found["sample"] = one.sample((3,)).tolist()
+    lib.manual_seed(3)
+    found["rsample"] = one.rsample((3,)).tolist() if one.has_rsample else None
     found["repr"] = repr(made(lib, name, parameters))
     found["support"] = repr(one.support)
     return found
@@ -623,3 +620,27 @@ def test_a_distribution_may_be_a_module() -> None:
             self.loc = weft.nn.Parameter(weft.zeros(2))
 
     assert [name for name, _ in Learned().named_parameters()] == ["loc"]
+
+
+@both
+def test_parameters_and_values_under_vmap(lib: Any) -> None:
+    d, x = lib.distributions, lib.tensor([1.0, 2.0, 0.5])
+    of_values = lib.func.vmap(d.Normal(0.0, 1.0).log_prob)(x)
+    assert of_values.tolist() == d.Normal(0.0, 1.0).log_prob(x).tolist()
+    for kind, value in (
+        (d.Poisson, 2.0),
+        (d.Exponential, 0.5),
+        (lambda m: d.Uniform(-1.0, m), 0.25),
+    ):
+        one = lib.tensor(value)
+        each = lib.func.vmap(lambda m, kind=kind, one=one: kind(m).log_prob(one))(x)
+        assert lib.allclose(each, kind(x).log_prob(one))
+    with pytest.raises((ValueError, RuntimeError)):
+        lib.func.vmap(lambda m: d.Poisson(m).log_prob(lib.tensor(1.0)))(-x)
+
+
+def test_gradients_of_wishart_samples() -> None:
+    factor = weft.eye(2).requires_grad_()
+    drawn = weft.distributions.Wishart(weft.tensor(4.0), scale_tril=factor)
+    drawn.rsample((3,)).sum().backward()
+    assert factor.grad is not None and factor.grad.isfinite().all() and factor.grad.abs().sum() > 0

@@ -7,6 +7,7 @@ from typing import Any
 
 from weft import _C, special
 from weft._C import Tensor
+from weft._runtime.samples import whole
 from weft._tensor.limits import finfo
 from weft.autograd.grad_mode import no_grad
 from weft.distributions import constraints
@@ -109,7 +110,7 @@ class Uniform(Distribution):
 
     def __init__(self, low: Any, high: Any, validate_args: bool | None = None) -> None:
         self._take(validate_args, low=low, high=high)
-        if self._validate_args and not (self.low < self.high).all():
+        if self._validate_args and not whole(self.low < self.high).all():
             raise ValueError(f"Uniform: expected low < high, got {self.low} and {self.high}")
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)

@@ -7,6 +7,7 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
+from weft._runtime.samples import whole
 from weft._tensor.limits import finfo
 from weft.autograd.grad_mode import no_grad
 from weft.distributions import constraints
@@ -84,7 +85,7 @@ class Geometric(Odds):
         (given,) = broadcast_all(self._one_of(probs, logits))
         setattr(self, "probs" if logits is None else "logits", given)
         super().__init__(given.shape, validate_args=validate_args)
-        if self._validate_args and probs is not None and not (given > 0).all():
+        if self._validate_args and probs is not None and not whole(given > 0).all():
             raise ValueError(f"Geometric: expected probs above 0, got {given}")
 
     mean = property(lambda self: 1.0 / self.probs - 1.0, doc="1 / probs - 1.")
@@ -297,7 +298,7 @@ class ContinuousBernoulli(Odds, ExponentialFamily):
         (given,) = broadcast_all(self._one_of(probs, logits))
         checked = self._validate_args if validate_args is None else validate_args
         if logits is None:
-            if checked and not constraints.unit_interval.check(given).all():
+            if checked and not whole(constraints.unit_interval.check(given)).all():
                 raise ValueError(f"ContinuousBernoulli: expected probs within 0 and 1, got {given}")
             given = clamp_probs(given)
         setattr(self, "probs" if logits is None else "logits", given)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from weft import _C
 from weft._C import Tensor
+from weft._runtime.samples import whole
 from weft.autograd.grad_mode import no_grad
 from weft.distributions.constraints import is_dependent
 from weft.distributions.utils import broadcast_all, lazy_property
@@ -50,7 +51,7 @@ class Distribution:
         if self._validate_args:
             for name, value in self._given().items():
                 constraint = self.arg_constraints[name]
-                if not (is_dependent(constraint) or constraint.check(value).all()):
+                if not (is_dependent(constraint) or whole(constraint.check(value)).all()):
                     raise ValueError(
                         f"{type(self).__name__}: expected {name} within {constraint!r}, got {value}"
                     )
@@ -206,7 +207,7 @@ class Distribution:
         except NotImplementedError:
             warnings.warn(f"{name}: expected a support to check values, got none", stacklevel=3)
             return
-        if not support.check(value).all():
+        if not whole(support.check(value)).all():
             raise ValueError(f"{name}: expected values within {support!r}, got {value}")
 
     def __repr__(self) -> str:

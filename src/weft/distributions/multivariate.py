@@ -8,6 +8,7 @@ from typing import Any
 from weft import _C, linalg
 from weft._C import Tensor
 from weft._functions.shapes import broadcast_shapes
+from weft._runtime.samples import whole
 from weft._tensor.limits import finfo
 from weft.autograd.grad_mode import no_grad
 from weft.distributions import constraints
@@ -314,13 +315,26 @@ class Wishart(_OfCovariance, ExponentialFamily):
         return self._wide_df * (covariance.pow(2) + products)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        """By Bartlett's decomposition: a triangle of normal numbers, chi on its diagonal."""
+        """By Bartlett's decomposition. PyTorch draws what is positive definite once more: with the
+        same seed samples are the same."""
+        sample = self._drawn(sample_shape)
+        again = whole(self.support.check(sample))
+        if self._batch_shape:
+            again = again.flatten(-len(self._batch_shape)).any(-1)
+        sample[again] = self._drawn((int(again.sum()),))
+        return sample
+
+    def _drawn(self, sample_shape: Any) -> Tensor:
+        """Products of triangles of normal numbers with themselves, chi on their diagonals."""
         size = self._event_shape[-1]
         df = self.df.unsqueeze(-1) - _C.arange(size, dtype=self.df.dtype)
         chi = Chi2(df, validate_args=False).rsample(sample_shape).sqrt()
         chi = chi.clamp(min=finfo(chi.dtype).eps)
-        below = _C.randn(self._extended_shape(sample_shape), dtype=chi.dtype).tril(-1)
-        factor = self._unbroadcasted_scale_tril @ (below + chi.diag_embed())
+        triangle = chi.diag_embed()
+        row, column = _C.tril_indices(size, size, -1)
+        shape = (*chi.shape[:-1], len(row))
+        triangle[..., row, column] = _C.randn(shape, dtype=chi.dtype)
+        factor = self._unbroadcasted_scale_tril @ triangle
         return factor @ factor.mT
 
     def _half_df(self) -> tuple[int, Tensor, Tensor]:
