@@ -217,12 +217,40 @@ IN_BOTH = {
     "index_copy": lambda lib, F, x: x.index_copy(0, lib.tensor([0]).int(), lib.ones(1)),
     "take": lambda lib, F, x: x.take(lib.tensor([0]).int()),
     "take_along_dim": lambda lib, F, x: lib.take_along_dim(x, lib.tensor([0]).int(), 0),
+    "trapezoid": lambda lib, F, x: lib.trapezoid(x > 0),
+    "cumulative_trapezoid": lambda lib, F, x: lib.cumulative_trapezoid(x, x > 0),
+    "pinv": lambda lib, F, x: lib.linalg.pinv(lib.eye(2).half()),
+    "pinv of integers": lambda lib, F, x: lib.pinverse(lib.eye(2).long()),
+    "vander": lambda lib, F, x: lib.linalg.vander(x > 0),
+    "stft": lambda lib, F, x: lib.stft(
+        lib.ones(8).long(), 4, window=lib.ones(4), return_complex=True
+    ),
+    "alpha_dropout": lambda lib, F, x: F.alpha_dropout(x.long(), training=True),
+    "gaussian_nll_loss": lambda lib, F, x: F.gaussian_nll_loss(x.long(), x.long(), x.long()),
+    "cosine_similarity": lambda lib, F, x: F.cosine_similarity(x + 0j, x + 0j, 0),
+    "index_reduce": lambda lib, F, x: x.index_reduce(
+        0, lib.tensor([0]).short(), lib.ones(1), "prod"
+    ),
     "put_": lambda lib, F, x: x.clone().put_(lib.tensor([0]).int(), lib.ones(1)),
 }
 NOT_THERE = {
     "clamp": lambda lib, F, x: lib.clamp(x > 0, x > 0, x > 0),
     "clamp_": lambda lib, F, x: (x > 0).clamp_(x > 0, x > 0),
     "cdist": lambda lib, F, x: lib.cdist(lib.eye(2).half(), lib.eye(2).half()),
+    "batch_norm": lambda lib, F, x: F.batch_norm(lib.eye(2).long(), x, x),
+    "batch_norm in training": lambda lib, F, x: F.batch_norm(
+        lib.eye(2).long(), None, None, training=True
+    ),
+    "max_unpool1d": lambda lib, F, x: F.max_unpool1d(lib.tensor([[3]]), lib.tensor([[1]]), 2),
+    "max_unpool2d": lambda lib, F, x: F.max_unpool2d(lib.ones(1, 1, 1) > 0, lib.tensor([[[1]]]), 2),
+    "adaptive_max_pool1d": lambda lib, F, x: F.adaptive_max_pool1d(lib.ones(1, 2) > 0, 1),
+    "index_reduce": lambda lib, F, x: (x + 0j).index_reduce(
+        0, lib.tensor([0]), lib.ones(1) + 0j, "prod"
+    ),
+    "householder_product": lambda lib, F, x: lib.linalg.householder_product(
+        lib.eye(2).half(), x.half()
+    ),
+    "ormqr": lambda lib, F, x: lib.ormqr(lib.eye(2).long(), x.long(), lib.eye(2).long()),
     "pad": lambda lib, F, x: F.pad(lib.ones(1, 2) > 0, (1, 1), mode="reflect"),
     "replicated": lambda lib, F, x: F.pad(lib.ones(1, 2) > 0, (1, 1), mode="replicate"),
     "pdist": lambda lib, F, x: F.pdist(lib.eye(2).bfloat16()),

@@ -41,6 +41,8 @@ Tensor batch_norm_of_nothing(const Tensor& input, const Tensor& weight, const Te
 
 // Vectors are of the input's dtype; of float32 all may be beside 16 bits.
 void check_dtypes_of_vectors(const Tensor& input, std::initializer_list<const Tensor*> vectors) {
+  WEFT_CHECK_AS(NotImplemented, is_floating(input.dtype()),
+                "batch_norm: expected a floating dtype, got ", input.dtype());
   const bool narrow = input.dtype() == DType::F16 || input.dtype() == DType::BF16;
   std::optional<DType> first;
   for (const Tensor* vector : vectors) {

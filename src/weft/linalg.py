@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from weft import _C
 from weft._C import Tensor
+from weft._functions.factorizations import check_matrix_dtype as _check_matrix_dtype
 from weft._functions.factorizations import householder_product as householder_product
 from weft._functions.factorizations import ldl_factor as ldl_factor
 from weft._functions.factorizations import ldl_factor_ex as ldl_factor_ex
@@ -281,12 +282,13 @@ def pinv(
     up to max(atol, rtol * the greatest) count as 0; rtol, which rcond is another name of, is
     eps * max(m, n) where atol is not given. Both are numbers, or tensors of the leading sizes.
 
-    Raises RuntimeError for integers, LinAlgError where the decomposition does not converge.
+    Raises NotImplementedError for integers and 16 bits, LinAlgError where it does not converge.
 
     >>> weft.linalg.pinv(weft.tensor([[1.0, 0.0], [0.0, 2.0], [0.0, 0.0]])).round(decimals=3)
     tensor([[1.0000, 0.0000, 0.0000],
             [0.0000, 0.5000, 0.0000]])
     """
+    _check_matrix_dtype("linalg.pinv", input)
     if input.numel() == 0:
         return input.mH.clone()
     with _no_grad():

@@ -28,6 +28,8 @@ def _halves(y: Tensor, x: Any, dx: Any, dim: int) -> Tensor:
             steps = steps.reshape([-1] + [1] * (y.dim() - 1 - dim))
     else:
         steps = dx
+    if y.dtype == _C.bool or (x is not None and x.dtype == _C.bool):
+        raise RuntimeError("trapezoid: expected numeric dtypes, got bool")
     last = y.size(dim) - 1
     return (y.narrow(dim, 1, last) + y.narrow(dim, 0, last)) * steps / 2
 

@@ -114,6 +114,8 @@ def index_reduce(
     """
     if reduce not in _FOLDS:
         raise RuntimeError(f"index_reduce: expected reduce among {_FOLDS}, got {reduce!r}")
+    if input.dtype == _C.bool or input.is_complex():
+        raise NotImplementedError(f"index_reduce: expected real numbers, got {input.dtype}")
     if index.dim() > 1 or (source.dim() and index.numel() != source.size(dim)):
         raise RuntimeError(
             f"index_reduce: expected a vector of {source.size(dim) if source.dim() else 1} "
@@ -123,6 +125,8 @@ def index_reduce(
         flat = index_reduce(input.reshape(1), 0, index, source.reshape(-1), reduce,
                             include_self=include_self)  # fmt: skip
         return flat.reshape(())
+    if index.dtype not in (_C.int64, _C.int32):
+        raise RuntimeError(f"index_reduce: expected an int64 or int32 index, got {index.dtype}")
     sizes = [1] * source.dim()
     sizes[dim] = -1
     places = index.to(_C.int64).reshape(sizes).expand(source.shape)

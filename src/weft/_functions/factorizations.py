@@ -99,6 +99,15 @@ def _reflected(A: Tensor, tau: Tensor, other: Tensor, adjoint: bool) -> Tensor:
     return other
 
 
+def check_matrix_dtype(function: str, matrix: Tensor) -> None:
+    """NotImplementedError for dtypes that have no factors."""
+    if matrix.dtype not in (_C.float32, _C.float64, _C.complex64, _C.complex128):
+        raise NotImplementedError(
+            f"{function}: expected dtype float32, float64, complex64 or complex128, "
+            f"got {matrix.dtype}"
+        )
+
+
 @casting_takes_out
 def householder_product(input: Tensor, tau: Tensor) -> Tensor:
     """The first n columns of the product of the reflections that geqrf gives: [*, m, n].
@@ -112,6 +121,7 @@ def householder_product(input: Tensor, tau: Tensor) -> Tensor:
     tensor([[3.],
             [4.]])
     """
+    check_matrix_dtype("householder_product", input)
     _check_reflections("householder_product", input, tau)
     one = _C.eye(input.size(-2), input.size(-1), dtype=input.dtype, device=input.device)
     return _reflected(input, tau, one.expand(input.shape), False).clone()
@@ -142,6 +152,7 @@ def ormqr(
     tensor([[5.],
             [0.]])
     """
+    check_matrix_dtype("ormqr", input)
     wanted = input3.size(-2 if left else -1) if input3.dim() > 1 else None
     fits = input.dim() > 1 and input2.dim() == input.dim() - 1 and input.size(-1) >= input2.size(-1)
     if not fits or wanted != input.size(-2) or input2.size(-1) > input.size(-2):

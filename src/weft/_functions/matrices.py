@@ -81,6 +81,8 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     """
     x = x.reshape(1) if x.dim() == 0 else x
     count = x.size(-1) if N is None else N
+    if x.dtype in (_C.bool, _C.float16, _C.bfloat16):
+        raise RuntimeError(f"vander: expected no bools and no 16 bits, got {x.dtype}")
     if count <= 1 and N is not None:
         raise RuntimeError(f"vander: expected N above 1, got {N}")
     return powers(x, count)

@@ -164,6 +164,8 @@ def stft(
     """
     if input.dim() not in (1, 2):
         raise RuntimeError(f"stft: expected 1 or 2 dims, got shape {tuple(input.shape)}")
+    if not (input.is_floating_point() or input.is_complex()):
+        raise RuntimeError(f"stft: expected a floating or complex dtype, got {input.dtype}")
     is_complex = input.is_complex() or (window is not None and window.is_complex())
     if return_complex is None and not is_complex:
         raise RuntimeError("stft: expected return_complex as True or False, got None")

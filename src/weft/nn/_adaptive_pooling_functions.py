@@ -12,7 +12,7 @@ from weft._runtime.data_dependent import data_dependent
 from weft._runtime.exports import list_own as _list_own
 from weft._runtime.precision import full_precision as _full_precision
 from weft._runtime.torch_function import declare as _declare
-from weft.nn._dtype_checks import check_no_integers
+from weft.nn._dtype_checks import check_floating
 from weft.nn._pooling_functions import (
     _check_dims,
     max_pool1d_with_indices,
@@ -81,7 +81,7 @@ def _adaptive_max(
 ) -> tuple[Tensor, Tensor]:
     """One dimension after the other, the last first: the first of equals wins."""
     sizes = _wanted(function, input, output_size, spatial)
-    check_no_integers(function, input)
+    check_floating(function, input)
     if min(sizes) < 0:
         raise RuntimeError(f"{function}: expected sizes of at least 0, got {sizes}")
     if 0 in input.shape[1:]:

@@ -147,6 +147,10 @@ def _alpha(
             raise RuntimeError(
                 f"{function}: expected at least 2 dims, got shape {tuple(input.shape)}"
             )
+        if not (input.is_floating_point() or input.is_complex()):
+            raise NotImplementedError(
+                f"{function}: expected a floating or complex dtype, got {input.dtype}"
+            )
         noise = _noise(input, channels).bernoulli_(1 - p)
         scale = ((_FLOOR**2 * p + 1) * (1 - p)) ** -0.5
         result = input * (noise * scale) + ((noise - 1) * -_FLOOR + -_FLOOR * p) * scale

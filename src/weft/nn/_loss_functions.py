@@ -15,7 +15,7 @@ from weft._runtime.program_state import is_scripting, is_tracing
 from weft._runtime.samples import whole
 from weft._runtime.torch_function import declare as _declare
 from weft._tensor.aliases import numpy_names
-from weft.nn._dtype_checks import check_one_dtype
+from weft.nn._dtype_checks import check_floating, check_one_dtype
 from weft.nn._reduction import legacy_get_string as _legacy
 
 _nn = _C._nn
@@ -439,6 +439,7 @@ def gaussian_nll_loss(
             f"gaussian_nll_loss: expected a var of shape {tuple(input.shape)}, without its last "
             f"size, or with one size of 1, got {tuple(var.shape)}"
         )
+    check_floating("gaussian_nll_loss", input)
     var = var + (var.detach().clamp_min(eps) - var.detach())  # the floor passes gradients through
     loss = (var.log() + (input - target) ** 2 / var) * 0.5
     if full:
@@ -460,6 +461,8 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     if x1.shape != x2.shape:  # sizes of 1 along dim count as often as they are repeated
         shape = broadcast_shapes(x1.shape, x2.shape)
         x1, x2 = x1.expand(shape), x2.expand(shape)
+    if x1.is_complex() or x2.is_complex():
+        raise RuntimeError(f"cosine_similarity: expected real dtypes, got {x1.dtype}, {x2.dtype}")
     if x1.dtype != x2.dtype:
         common = _C.promote_types(x1.dtype, x2.dtype)
         x1, x2 = x1.to(common), x2.to(common)

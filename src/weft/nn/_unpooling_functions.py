@@ -10,6 +10,7 @@ from weft._C import Tensor
 from weft._runtime.data_dependent import data_dependent
 from weft._runtime.precision import full_precision as _full_precision
 from weft._runtime.torch_function import declare as _declare
+from weft.nn._dtype_checks import check_floating
 from weft.nn._pooling_functions import _check_dims, _stride, _times
 
 
@@ -19,6 +20,7 @@ def _unpool(
 ) -> Tensor:  # fmt: skip
     """Zeros with the maxima where they came from."""
     _check_dims(function, x, spatial)
+    check_floating(function, x)
     if indices.shape != x.shape or indices.dtype != _C.int64:
         raise RuntimeError(
             f"{function}: expected int64 indices of shape {tuple(x.shape)}, got {indices.dtype} of "
@@ -55,11 +57,12 @@ def max_unpool1d(
 
     indices are those that max_pool1d gave; output_size: the sizes that it took, where others give
     the same windows. Raises RuntimeError for indices of another shape, other than int64, or outside
-    the result. The dtype is that of the input.
+    the result. Floating dtypes, which the result keeps.
 
-    >>> maxima = weft.nn.functional.max_pool1d(weft.tensor([[1, 3, 2, 0]]), 2, return_indices=True)
+    >>> maxima = weft.nn.functional.max_pool1d(weft.tensor([[1.0, 3.0, 2.0, 0.0]]), 2,
+    ...                                             return_indices=True)
     >>> weft.nn.functional.max_unpool1d(*maxima, 2)
-    tensor([[0, 3, 2, 0]])
+    tensor([[0., 3., 2., 0.]])
     """
     return _unpool("max_unpool1d", input, indices, kernel_size, stride, padding, output_size, 1)
 
