@@ -263,6 +263,7 @@ def test_the_table_has_every_function():
         and not inspect.isclass(getattr(F, name))
         and getattr(F, name) is not Any  # no class in Python 3.10
         and not name.startswith("fractional_max_pool")  # tests/test_nn_rare.py
+        and name != "grouped_mm"  # programs do not compile it; tests/test_small_names.py
     }
     called = {call.partition("(")[0].removeprefix("F.") for call in CALLS}
     assert functions - called == set()
