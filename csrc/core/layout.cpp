@@ -146,16 +146,22 @@ Dims wrap_dims(const char* op, IntList dims, int64_t ndim) {
   return wrapped;
 }
 
-Dims broadcast_sizes(const char* op, IntList a, IntList b) {
+bool broadcast_into(Dims& result, IntList a, IntList b) {
   const IntList longer = a.size() < b.size() ? b : a, shorter = a.size() < b.size() ? a : b;
-  Dims result(longer);
+  result = Dims(longer);
   const size_t shift = longer.size() - shorter.size();
   for (size_t i = 0; i < shorter.size(); ++i) {
     int64_t& size = result[shift + i];
-    WEFT_CHECK(size == shorter[i] || size == 1 || shorter[i] == 1, op,
-               ": expected broadcastable shapes, got ", AsTuple{a}, " and ", AsTuple{b});
+    if (size != shorter[i] && size != 1 && shorter[i] != 1) return false;
     if (size == 1) size = shorter[i];
   }
+  return true;
+}
+
+Dims broadcast_sizes(const char* op, IntList a, IntList b) {
+  Dims result;
+  WEFT_CHECK(broadcast_into(result, a, b), op, ": expected broadcastable shapes, got ", AsTuple{a},
+             " and ", AsTuple{b});
   return result;
 }
 

@@ -63,5 +63,7 @@ Dims wrap_dims(const char* op, IntList dims, int64_t ndim);
 
 // NumPy's rule. Raises RuntimeError "<op>: expected broadcastable shapes, got (2, 3) and (4,)".
 Dims broadcast_sizes(const char* op, IntList a, IntList b);
+// The same without an error: false where the sizes do not fit. `result` is none of the two.
+bool broadcast_into(Dims& result, IntList a, IntList b);
 
 }  // namespace weft

@@ -111,14 +111,6 @@ struct Stretch {
   }
 };
 
-bool shapes_broadcast(IntList a, IntList b) {
-  for (size_t i = 1; i <= std::min(a.size(), b.size()); ++i) {
-    const int64_t one = a[a.size() - i], other = b[b.size() - i];
-    if (one != other && one != 1 && other != 1) return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 IndexPlan plan_index(const char* op, const Tensor& self, const TensorList& given, bool negatives) {
@@ -127,10 +119,11 @@ IndexPlan plan_index(const char* op, const Tensor& self, const TensorList& given
   int64_t first = -1, last = -1, count = 0;
   for (int64_t d = 0; d < self.dim(); ++d) {
     if (!indices[d].defined()) continue;
-    WEFT_CHECK_INDEX(shapes_broadcast(shape, indices[d].sizes()), op,
+    Dims joined;
+    WEFT_CHECK_INDEX(broadcast_into(joined, shape, indices[d].sizes()), op,
                      ": expected broadcastable shapes, got ", AsTuple{shape}, " and ",
                      AsTuple{indices[d].sizes()});
-    shape = broadcast_sizes(op, shape, indices[d].sizes());
+    shape = std::move(joined);
     if (first < 0) first = d;
     last = d;
     ++count;
