@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "native_indexing.h"
 #include "native_layout.h"
 #include "ops/factory.h"
 #include "ops/index_plan.h"
@@ -88,6 +89,29 @@ const Tensor& set_layout(const Tensor& self, Layout layout) {
 }
 
 }  // namespace
+
+Tensor repeat(const Tensor& self, IntList repeats) {
+  const auto ndim = static_cast<int64_t>(repeats.size());
+  const int64_t added = ndim - self.dim();
+  WEFT_CHECK(added >= 0, "repeat: expected at least ", self.dim(), " repeats, got ",
+             AsTuple{repeats});
+  // (r0, n0, r1, n1, ...): every dimension gets one of repeats in front, by expanding.
+  Dims single, tiled, sizes;
+  for (int64_t d = 0; d < ndim; ++d) {
+    const int64_t size = d < added ? 1 : self.sizes()[d - added];
+    WEFT_CHECK(repeats[d] >= 0, "repeat: expected repeats >= 0, got ", AsTuple{repeats});
+    single.push_back(1);
+    single.push_back(size);
+    tiled.push_back(repeats[d]);
+    tiled.push_back(size);
+    int64_t whole = 0;
+    WEFT_CHECK(!__builtin_mul_overflow(repeats[d], size, &whole),
+               "repeat: expected sizes that fit in memory, got repeats ", AsTuple{repeats});
+    sizes.push_back(whole);
+  }
+  const Tensor expanded = ops::expand(ops::reshape(self, single), tiled, false);
+  return ops::reshape(ops::clone(expanded, 0), sizes);
+}
 
 Tensor repeat_interleave(const Tensor& repeats, std::optional<int64_t> output_size) {
   Tensor out = spread_indices(repeats);

@@ -1,11 +1,15 @@
-// Running products, extrema and logarithms of sums along one dimension.
+// Running sums, products, extrema and logarithms of sums along one dimension.
 #include <cmath>
 #include <complex>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "core/thread_pool.h"
+#include "native_indexing.h"
 #include "native_scans.h"
+#include "ops/accumulate.h"
+#include "ops/running_sum.h"
 #include "ops/support.h"
 #include "ops_arithmetic.h"
 #include "ops_compare.h"
@@ -137,7 +141,80 @@ Tensor running_log_sum(const Tensor& self, int64_t dim) {
   return as_dtype(out, self.dtype());
 }
 
+// Running sums of float32 are kept in float64, as PyTorch's are on the CPU.
+template <class T>
+using RunningSum = std::conditional_t<
+    std::is_same_v<T, float>, double,
+    std::conditional_t<std::is_same_v<T, std::complex<float>>, std::complex<double>, T>>;
+
+// Of `Rows` lines at once, `size` elements each: one sum waits for the addition before, several
+// hide the wait.
+template <int Rows, class T>
+void running_rows(int64_t size, const T* in, T* out) {
+  RunningSum<T> sums[Rows] = {};
+  for (int64_t i = 0; i < size; ++i) {
+    for (int r = 0; r < Rows; ++r) {
+      accumulate(sums[r], RunningSum<T>(in[r * size + i]));
+      out[r * size + i] = static_cast<T>(sums[r]);
+    }
+  }
+}
+
+template <class T>
+void running_sums(const Split3& split, const T* in, T* out) {
+  parallel_for(split.outer, (int64_t{1} << 14) / std::max<int64_t>(1, split.size * split.inner) + 1,
+               [&](int64_t begin, int64_t end) {
+                 if constexpr (std::is_same_v<T, float>) {
+                   if (split.inner == 1) {
+                     const int64_t at = begin * split.size;
+                     return running_sum(end - begin, split.size, in + at, out + at);
+                   }
+                 }
+                 if (split.inner == 1) {
+                   int64_t o = begin;
+                   for (; o + 4 <= end; o += 4) {
+                     running_rows<4>(split.size, in + o * split.size, out + o * split.size);
+                   }
+                   for (; o < end; ++o) {
+                     running_rows<1>(split.size, in + o * split.size, out + o * split.size);
+                   }
+                   return;
+                 }
+                 std::vector<RunningSum<T>> sums(static_cast<size_t>(split.inner));
+                 for (int64_t o = begin; o < end; ++o) {
+                   std::fill(sums.begin(), sums.end(), RunningSum<T>(0));
+                   for (int64_t i = 0; i < split.size; ++i) {
+                     const int64_t line = (o * split.size + i) * split.inner;
+                     for (int64_t j = 0; j < split.inner; ++j) {
+                       accumulate(sums[static_cast<size_t>(j)], RunningSum<T>(in[line + j]));
+                       out[line + j] = static_cast<T>(sums[static_cast<size_t>(j)]);
+                     }
+                   }
+                 }
+               });
+}
+
 }  // namespace
+
+Tensor cumsum(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
+  dim = wrap_dim("cumsum", dim, self.dim());
+  const bool counts = category(self.dtype()) <= DTypeCategory::Integral;
+  const DType kind = dtype ? *dtype : counts ? DType::I64 : self.dtype();
+  const DType compute = compute_type(kind);
+  const Tensor from = in_order(as_dtype(self, compute));
+  Tensor out = Tensor::empty(self.sizes(), compute, self.device(), "cumsum");
+  const Split3 split = self.dim() == 0 ? Split3{} : split_at(self.sizes(), dim);
+  dispatch(compute, [&]<class T>(std::type_identity<T>) {
+    if constexpr (!is_small_float<T>) {
+      if constexpr (std::is_same_v<T, bool>) {
+        WEFT_CHECK_AS(NotImplemented, false, "cumsum: expected a numeric dtype, got ", compute);
+      } else {
+        running_sums(split, from.data_as<const T>(), out.data_as<T>());
+      }
+    }
+  });
+  return as_dtype(out, kind);
+}
 
 Tensor cumprod(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
   dim = wrap_dim("cumprod", dim, self.dim());
