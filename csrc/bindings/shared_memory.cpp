@@ -75,13 +75,13 @@ Tensor adopt_name(const std::string& manager, const std::string& name, int64_t n
   return bytes_of(adopt_shared_storage(manager, name, size, read_only));
 }
 
-// (descriptor or -1, device, inode, offset, in an arena); None where there is no segment.
+// (descriptor or -1, device, inode, offset, in a heap); None where there is no segment.
 nb::object place(const Tensor& tensor) {
   const SharedSegment* segment = shared_segment(*tensor.storage());
   if (segment == nullptr) return nb::none();
   const SharedKey& key = segment->key();
   return nb::make_tuple(segment->fd(), key.device, key.inode, key.offset,
-                        segment->arena() != nullptr);
+                        segment->heap() != nullptr);
 }
 
 std::optional<Tensor> find_shared(uint64_t device, uint64_t inode, uint64_t offset) {
@@ -113,7 +113,7 @@ void bind_shared_memory(nb::module_& module) {
   module.def("_find_shared", &find_shared);
   module.def("_shared_awaited", &shared_handles_left);
   module.def("_shared_count", &shared_segment_count);
-  module.def("_leave_shared", &leave_shared_arenas);
+  module.def("_leave_shared", &leave_shared_heaps);
 }
 
 }  // namespace weft::py

@@ -16,7 +16,7 @@
 #include <limits>
 
 #include "core/error.h"
-#include "core/shared_arena.h"
+#include "core/shared_heap.h"
 
 namespace weft {
 namespace {
@@ -51,13 +51,13 @@ std::string folder_text() {
   return folder != nullptr ? folder : "";
 }
 
-[[noreturn]] void fail_no_room(const char* op, int fd, size_t nbytes, int error) {
+[[noreturn]] void fail_full(const char* op, int fd, size_t nbytes, int error) {
   const std::string folder = folder_text();
-  struct statvfs room{};
-  if (error == ENOSPC && fstatvfs(fd, &room) == 0 && room.f_blocks > 0) {
+  struct statvfs usage{};
+  if (error == ENOSPC && fstatvfs(fd, &usage) == 0 && usage.f_blocks > 0) {
     fail(ErrorKind::Runtime,
          str(op, ": expected room for ", nbytes, " bytes of shared memory, got ",
-             room.f_bavail * room.f_frsize, " free of ", room.f_blocks * room.f_frsize, " in ",
+             usage.f_bavail * usage.f_frsize, " free of ", usage.f_blocks * usage.f_frsize, " in ",
              folder.empty() ? kFallbackFolder : folder.c_str(),
              "; enlarge that file system (docker: --shm-size) or unset ", kFolderVariable));
   }
@@ -85,9 +85,9 @@ uint64_t meminfo(const char* wanted) {
 // More than the machine has would not raise but have processes killed.
 void check_machine(const char* op, size_t nbytes) {
   if (nbytes < kCheckedBytes) return;
-  const uint64_t room = meminfo("MemAvailable:") + meminfo("SwapFree:");
-  WEFT_CHECK_AS(OutOfMemory, room == 0 || nbytes <= room, op, ": expected at most ", room,
-                " bytes of shared memory (what the machine has left), got ", nbytes);
+  const uint64_t available = meminfo("MemAvailable:") + meminfo("SwapFree:");
+  WEFT_CHECK_AS(OutOfMemory, available == 0 || nbytes <= available, op, ": expected at most ",
+                available, " bytes of shared memory (what the machine has left), got ", nbytes);
 }
 
 int open_in(const char* op, const char* folder) {
@@ -114,7 +114,7 @@ void write_all(const char* op, int fd, size_t offset, size_t nbytes, const char*
     const size_t part = std::min(nbytes - done, kMost);
     const ssize_t written = pwrite(fd, bytes + done, part, static_cast<off_t>(offset + done));
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) fail_no_room(op, fd, nbytes, written < 0 ? errno : ENOSPC);
+    if (written <= 0) fail_full(op, fd, nbytes, written < 0 ? errno : ENOSPC);
     done += static_cast<size_t>(written);
   }
 }
@@ -145,7 +145,7 @@ void fill_file(const char* op, int fd, size_t offset, size_t nbytes, const void*
   do {
     error = posix_fallocate(fd, static_cast<off_t>(offset), static_cast<off_t>(nbytes));
   } while (error == EINTR);
-  if (error != 0) fail_no_room(op, fd, nbytes, error);
+  if (error != 0) fail_full(op, fd, nbytes, error);
 }
 
 SharedKey key_of_file(const char* op, int fd, size_t* size) {
@@ -175,12 +175,12 @@ std::unique_ptr<SharedSegment> SharedSegment::create(const char* op, size_t nbyt
                                                      SharingStrategy strategy) {
   WEFT_CHECK(nbytes <= static_cast<size_t>(std::numeric_limits<off_t>::max()) / 2, op,
              ": expected a size that fits in a file, got ", nbytes, " bytes");
-  if (strategy == SharingStrategy::FileSystem) return SharedArena::create(op, nbytes, contents);
+  if (strategy == SharingStrategy::FileSystem) return SharedHeap::create(op, nbytes, contents);
   std::unique_ptr<SharedSegment> segment(new SharedSegment);
   segment->fd_ = detail::open_anonymous(op);
   if (detail::descriptors_short(segment->fd_, 0.5)) {
     segment->close_descriptor();
-    return SharedArena::create(op, nbytes, contents);
+    return SharedHeap::create(op, nbytes, contents);
   }
   detail::fill_file(op, segment->fd_, 0, nbytes, contents);
   size_t size = 0;
@@ -228,7 +228,7 @@ int new_shared_file(const char* op, size_t nbytes) {
 SharedSegment::~SharedSegment() {
   if (data_ != nullptr) munmap(data_, nbytes_);
   close_descriptor();
-  if (arena_ != nullptr) arena_->leave(slot_);
+  if (heap_ != nullptr) heap_->leave(slot_);
 }
 
 }  // namespace weft

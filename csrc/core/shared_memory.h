@@ -5,8 +5,7 @@
 // segment is for the two kinds to say:
 //
 //   own file     one file per segment; its descriptor is sent over a socket
-//   in an arena  one file for up to 1024 segments (shared_arena.h); found by the name of the
-//   arena's
+//   in a heap    one file for up to 1024 segments (shared_heap.h); found by the name of the heap's
 //                descriptor, so that many segments cost one descriptor
 //
 // Room is taken when a segment is made: a full system raises then, and no access faults later.
@@ -25,11 +24,11 @@
 
 namespace weft {
 
-class SharedArena;
+class SharedHeap;
 
 enum class SharingStrategy : uint8_t {
-  FileDescriptor,  // own files, until half of the descriptors are in use; then arenas
-  FileSystem,      // arenas
+  FileDescriptor,  // own files, until half of the descriptors are in use; then heaps
+  FileSystem,      // heaps
 };
 
 // Which bytes of the machine: equal in every process.
@@ -56,15 +55,15 @@ class SharedSegment {
   void* data() const noexcept { return data_; }
   size_t nbytes() const noexcept { return nbytes_; }
   const SharedKey& key() const noexcept { return key_; }
-  // Of an own file; -1 in an arena, and where it was closed because descriptors ran short.
+  // Of an own file; -1 in a heap, and where it was closed because descriptors ran short.
   int fd() const noexcept { return fd_; }
   // Null with an own file.
-  SharedArena* arena() const noexcept { return arena_; }
+  SharedHeap* heap() const noexcept { return heap_; }
   uint32_t slot() const noexcept { return slot_; }
   void close_descriptor() noexcept;
 
  private:
-  friend class SharedArena;
+  friend class SharedHeap;
   SharedSegment() = default;
   void map(const char* op, int fd, size_t nbytes, size_t offset, bool read_only);
 
@@ -72,7 +71,7 @@ class SharedSegment {
   size_t nbytes_ = 0;
   SharedKey key_;
   int fd_ = -1;
-  SharedArena* arena_ = nullptr;  // kept open by the count of its segments
+  SharedHeap* heap_ = nullptr;  // kept open by the count of its segments
   uint32_t slot_ = 0;
 };
 
@@ -91,7 +90,7 @@ Ref<Storage> new_shared_storage(size_t nbytes, SharingStrategy strategy);
 // The storage over the file of a descriptor, which it takes over: the one that this process has
 // already, where it has one.
 Ref<Storage> adopt_shared_storage(int fd, size_t nbytes, bool read_only);
-// The storage of a name of SharedArena. The name's handle is used up.
+// The storage of a name of SharedHeap. The name's handle is used up.
 Ref<Storage> adopt_shared_storage(const std::string& manager, const std::string& name,
                                   size_t nbytes, bool read_only);
 // The storage over these bytes, where this process has one.
@@ -100,7 +99,7 @@ Ref<Storage> find_shared_storage(const SharedKey& key);
 bool shared_handles_left();
 // Null where the storage is not shared through this file (and where it has no bytes).
 SharedSegment* shared_segment(const Storage& storage) noexcept;
-// The name of a storage in an arena, and by whom it can be found. RuntimeError for own files. A
+// The name of a storage in a heap, and by whom it can be found. RuntimeError for own files. A
 // name is good while somebody uses the storage; a handle lasts until the name is adopted once.
 std::string shared_name(const Storage& storage, std::string* manager);
 void issue_shared_handle(const Storage& storage);
@@ -108,7 +107,7 @@ void withdraw_shared_handle(const Storage& storage);
 // How many segments this process has mapped.
 size_t shared_segment_count();
 // This process is about to end without freeing its objects: others need not wait for it.
-void leave_shared_arenas();
+void leave_shared_heaps();
 
 // ---- parts, for both kinds ----
 

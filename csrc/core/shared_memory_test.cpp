@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/shared_arena.h"
+#include "core/shared_heap.h"
 #include "testing.h"
 
 using namespace weft;
@@ -169,12 +169,12 @@ TEST(shared_memory_frees_descriptors_and_mappings) {
     CHECK_EQ(shared_segment_count(), count);
   }
   const int after = dup(0);
-  CHECK_TRUE(after <= before + 2);  // the arena that is being filled stays open
+  CHECK_TRUE(after <= before + 2);  // the heap that is being filled stays open
   close(before);
   close(after);
 }
 
-TEST(shared_arena_holds_many_segments_in_one_file) {
+TEST(shared_heap_holds_many_segments_in_one_file) {
   std::vector<Ref<Storage>> storages;
   const int before = dup(0);
   for (int i = 0; i < 3000; ++i) {
@@ -189,7 +189,7 @@ TEST(shared_arena_holds_many_segments_in_one_file) {
   close(after);
 }
 
-TEST(shared_arena_gives_memory_back) {
+TEST(shared_heap_gives_memory_back) {
   const Ref<Storage> small = new_shared_storage(1, SharingStrategy::FileSystem);
   std::string manager;
   shared_name(*small, &manager);
@@ -213,7 +213,7 @@ TEST(shared_arena_gives_memory_back) {
 }
 
 // A parent frees what its child still looks at.
-TEST(shared_arena_counts_children_of_fork) {
+TEST(shared_heap_counts_children_of_fork) {
   Ref<Storage> storage = new_shared_storage(4096, SharingStrategy::FileSystem);
   bytes(storage)[0] = 5;
   int ready[2], answer[2];
@@ -236,7 +236,7 @@ TEST(shared_arena_counts_children_of_fork) {
   for (const int fd : {ready[0], ready[1], answer[0], answer[1]}) close(fd);
 }
 
-TEST(shared_arena_refuses_wrong_names) {
+TEST(shared_heap_refuses_wrong_names) {
   const Ref<Storage> storage = new_shared_storage(8, SharingStrategy::FileSystem);
   std::string manager;
   const std::string name = shared_name(*storage, &manager);
@@ -254,7 +254,7 @@ TEST(shared_arena_refuses_wrong_names) {
                    "_new_shared_filename_cpu: expected 8 bytes, got 9");
 }
 
-TEST(shared_arena_refuses_a_file_cut_short) {
+TEST(shared_heap_refuses_a_file_cut_short) {
   const Ref<Storage> first = new_shared_storage(8, SharingStrategy::FileSystem);
   std::string manager;
   shared_name(*first, &manager);
@@ -291,15 +291,15 @@ TEST(shared_memory_names_the_limit_of_files) {
            0);
 }
 
-TEST(shared_memory_turns_to_arenas_when_descriptors_run_short) {
+TEST(shared_memory_turns_to_heaps_when_descriptors_run_short) {
   CHECK_EQ(in_child([] {
              const rlimit limit{64, 64};
              setrlimit(RLIMIT_NOFILE, &limit);
              std::vector<Ref<Storage>> storages;
              for (int i = 0; i < 2000; ++i)
                storages.push_back(new_shared_storage(4, SharingStrategy::FileDescriptor));
-             const bool first = shared_segment(*storages.front())->arena() == nullptr;
-             const bool last = shared_segment(*storages.back())->arena() != nullptr;
+             const bool first = shared_segment(*storages.front())->heap() == nullptr;
+             const bool last = shared_segment(*storages.back())->heap() != nullptr;
              return first && last ? 0 : 1;
            }),
            0);

@@ -6,14 +6,14 @@
 
 #include "core/error.h"
 #include "core/fork.h"
-#include "core/shared_arena.h"
 #include "core/shared_buffer.h"
+#include "core/shared_heap.h"
 #include "core/shared_memory.h"
 
 namespace weft {
 namespace {
 
-// One lock for segments, arenas and what is known of them. While it is held no function of anybody
+// One lock for segments, heaps and what is known of them. While it is held no function of anybody
 // else runs (deleters take the interpreter's lock, and a process may fork meanwhile).
 struct Shared {
   std::mutex mutex;
@@ -22,7 +22,7 @@ struct Shared {
     SharedSegment* segment;
   };
   std::map<SharedKey, Entry> storages;
-  bool left = false;  // counts in arenas were taken away before the end of the process
+  bool left = false;  // counts in heaps were taken away before the end of the process
 
   Shared();
 };
@@ -39,32 +39,32 @@ void give_back(void* context) {
   // Others may have found the same bytes after the last reference to this storage went.
   if (found != shared().storages.end() && found->second.segment == segment)
     shared().storages.erase(found);
-  if (shared().left && segment->arena() != nullptr) return;
+  if (shared().left && segment->heap() != nullptr) return;
   delete segment;
 }
 
 template <class Fn>
-void for_each_in_arenas(Fn&& fn) {
+void for_each_in_heaps(Fn&& fn) {
   for (const auto& [key, entry] : shared().storages) {
-    if (SharedArena* arena = entry.segment->arena()) fn(*arena, entry.segment->slot());
+    if (SharedHeap* heap = entry.segment->heap()) fn(*heap, entry.segment->slot());
   }
 }
 
 // A child has the segments of its parent, so it counts as their user before it exists.
 void before_fork() {
   shared().mutex.lock();
-  for_each_in_arenas([](SharedArena& arena, uint32_t slot) { arena.add_user(slot); });
+  for_each_in_heaps([](SharedHeap& heap, uint32_t slot) { heap.add_user(slot); });
 }
 void after_fork_in_parent() { shared().mutex.unlock(); }
 void after_fork_in_child() {
-  SharedArena::forked();
+  SharedHeap::forked();
   shared().mutex.unlock();
 }
 
 [[maybe_unused]] const bool shared_storage_knows_forks =
     at_fork(ForkRank::Segments, {before_fork, after_fork_in_parent, after_fork_in_child});
 
-Shared::Shared() { std::atexit(leave_shared_arenas); }
+Shared::Shared() { std::atexit(leave_shared_heaps); }
 
 void add(Storage& storage, SharedSegment& segment) {
   storage.set(kShared);
@@ -136,10 +136,10 @@ Ref<Storage> adopt_shared_storage(const std::string& manager, const std::string&
   constexpr const char* op = "_new_shared_filename_cpu";
   const std::lock_guard guard(shared().mutex);
   uint32_t slot = 0;
-  SharedArena& arena = SharedArena::find(manager, name, &slot);
-  Ref<Storage> storage = find(arena.key_of(op, slot, nbytes));
-  if (!storage) storage = storage_over(arena.adopt(op, slot, read_only), read_only);
-  arena.use_handle(slot);
+  SharedHeap& heap = SharedHeap::find(manager, name, &slot);
+  Ref<Storage> storage = find(heap.key_of(op, slot, nbytes));
+  if (!storage) storage = storage_over(heap.adopt(op, slot, read_only), read_only);
+  heap.use_handle(slot);
   return storage;
 }
 
@@ -150,7 +150,7 @@ Ref<Storage> find_shared_storage(const SharedKey& key) {
 
 bool shared_handles_left() {
   const std::lock_guard guard(shared().mutex);
-  return SharedArena::handles_left();
+  return SharedHeap::handles_left();
 }
 
 SharedSegment* shared_segment(const Storage& storage) noexcept {
@@ -159,34 +159,34 @@ SharedSegment* shared_segment(const Storage& storage) noexcept {
 
 size_t shared_segment_count() { return shared().storages.size(); }
 
-void leave_shared_arenas() {
+void leave_shared_heaps() {
   const std::lock_guard guard(shared().mutex);
   if (std::exchange(shared().left, true)) return;
-  for_each_in_arenas([](SharedArena& arena, uint32_t slot) { arena.stop_using(slot); });
+  for_each_in_heaps([](SharedHeap& heap, uint32_t slot) { heap.stop_using(slot); });
 }
 
 std::string shared_name(const Storage& storage, std::string* manager) {
   const std::lock_guard guard(shared().mutex);
   const SharedSegment* segment = shared_segment(storage);
-  SharedArena* arena = segment != nullptr ? segment->arena() : nullptr;
-  WEFT_CHECK(arena != nullptr, "_share_filename_cpu_: expected a storage of the strategy ",
+  SharedHeap* heap = segment != nullptr ? segment->heap() : nullptr;
+  WEFT_CHECK(heap != nullptr, "_share_filename_cpu_: expected a storage of the strategy ",
              "file_system, got one without a name");
-  *manager = arena->manager();
-  return arena->name_of(segment->slot());
+  *manager = heap->manager();
+  return heap->name_of(segment->slot());
 }
 
 void issue_shared_handle(const Storage& storage) {
   const std::lock_guard guard(shared().mutex);
   const SharedSegment* segment = shared_segment(storage);
-  if (segment != nullptr && segment->arena() != nullptr)
-    segment->arena()->issue_handle(segment->slot());
+  if (segment != nullptr && segment->heap() != nullptr)
+    segment->heap()->issue_handle(segment->slot());
 }
 
 void withdraw_shared_handle(const Storage& storage) {
   const std::lock_guard guard(shared().mutex);
   const SharedSegment* segment = shared_segment(storage);
-  if (segment != nullptr && segment->arena() != nullptr)
-    segment->arena()->use_handle(segment->slot());
+  if (segment != nullptr && segment->heap() != nullptr)
+    segment->heap()->use_handle(segment->slot());
 }
 
 }  // namespace weft

@@ -81,8 +81,8 @@ def handle_of(tensor: Tensor) -> tuple[Callable[..., Tensor], tuple[Any, ...]]:
             f"send: expected memory of weft or of one process, got {nbytes} bytes that were shared "
             "by other means; send a clone()"
         )
-    descriptor, *_, in_arena = place
-    if in_arena:
+    descriptor, *_, in_heap = place
+    if in_heap:
         _C._shared_incref(tensor)  # until the handle arrives
         return _by_name, (*_C._shared_name(tensor), nbytes, read_only)
     if descriptor < 0:
@@ -152,6 +152,6 @@ def wait_for_receivers() -> None:
 
 
 def end_of_child() -> None:
-    """Waits for receivers, then leaves the arenas: a child ends without freeing its objects."""
+    """Waits for receivers, then leaves the heaps: a child ends without freeing its objects."""
     wait_for_receivers()
     _C._leave_shared()

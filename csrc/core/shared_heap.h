@@ -1,13 +1,13 @@
-// SharedArena: an anonymous file with many segments in it.
+// SharedHeap: an anonymous file with many segments in it.
 //
 //   [ header: identity, slots | segment | segment | hole | segment ... ]
 //
 // Places are never used twice. A slot counts who uses its segment, in the shared header: one for
 // every process that has mapped it and one for every handle (a name on its way to a process). Who
 // takes the last count away gives the memory back by making a hole. A process that is killed does
-// not count down, so its segments stay until the arena goes, which is when no process has it open.
+// not count down, so its segments stay until the heap goes, which is when no process has it open.
 //
-// A process has an arena open while it has a segment of it or has handed out handles that nobody
+// A process has a heap open while it has a segment of it or has handed out handles that nobody
 // used. All functions are called with the lock of shared_storage.cpp held.
 #pragma once
 
@@ -20,14 +20,14 @@
 
 namespace weft {
 
-class SharedArena {
+class SharedHeap {
  public:
   static constexpr uint32_t kSlots = 1024;
 
-  // In the arena that this process fills at the moment.
+  // In the heap that this process fills at the moment.
   static std::unique_ptr<SharedSegment> create(const char* op, size_t nbytes, const void* contents);
-  // The arena of a name; opened where this process has not.
-  static SharedArena& find(const std::string& manager, const std::string& name, uint32_t* slot);
+  // The heap of a name; opened where this process has not.
+  static SharedHeap& find(const std::string& manager, const std::string& name, uint32_t* slot);
   // Where the segment of a slot lies.
   SharedKey key_of(const char* op, uint32_t slot, size_t nbytes) const;
   std::unique_ptr<SharedSegment> adopt(const char* op, uint32_t slot, bool read_only);
@@ -35,7 +35,7 @@ class SharedArena {
   // A name keeps its segment alive until somebody adopts it.
   void issue_handle(uint32_t slot) noexcept;
   void use_handle(uint32_t slot) noexcept;
-  // How other processes open the arena, and the name of a segment in it.
+  // How other processes open the heap, and the name of a segment in it.
   std::string manager() const;
   std::string name_of(uint32_t slot) const;
 
@@ -49,14 +49,14 @@ class SharedArena {
 
   // In a new child of fork: what the parent fills and hands out is not the child's business.
   static void forked();
-  // Closes arenas without use.
+  // Closes heaps without use.
   static void prune();
   static size_t open_count();
   static bool handles_left();
 
-  ~SharedArena();
-  SharedArena(const SharedArena&) = delete;
-  SharedArena& operator=(const SharedArena&) = delete;
+  ~SharedHeap();
+  SharedHeap(const SharedHeap&) = delete;
+  SharedHeap& operator=(const SharedHeap&) = delete;
 
  private:
   bool awaited() noexcept;
@@ -69,12 +69,11 @@ class SharedArena {
     std::atomic<uint32_t> used;  // slots
     Slot slots[kSlots];
   };
-  SharedArena() = default;
-  static SharedArena& open_new(const char* op);
-  static std::unique_ptr<SharedArena> open_path(const std::string& path,
-                                                const uint64_t identity[2]);
+  SharedHeap() = default;
+  static SharedHeap& open_new(const char* op);
+  static std::unique_ptr<SharedHeap> open_path(const std::string& path, const uint64_t identity[2]);
   void map_header(const char* op);
-  size_t room_for(size_t nbytes) const noexcept;
+  size_t space_for(size_t nbytes) const noexcept;
 
   int fd_ = -1;
   SharedKey key_;
