@@ -1,7 +1,6 @@
 // The operators by name, as compilers in Python ask for them.
 #include <nanobind/nanobind.h>
 
-#include <cstring>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -19,31 +18,31 @@ using Index = std::unordered_map<std::string_view, std::vector<const OperatorFac
 const Index& facts_by_name() {
   static const Index* const index = [] {
     auto* const made = new Index;
-    for (const OperatorFacts& each : operator_facts()) (*made)[each.name].push_back(&each);
+    for (const OperatorFacts& each : operator_facts()) (*made)[each.name()].push_back(&each);
     return made;
   }();
   return *index;
 }
 
-// [(schema, facts)]
+// [(kind, facts)]
 nb::list operators(const char* name) {
   nb::list found;
   const auto at = facts_by_name().find(name);
   if (at == facts_by_name().end()) return found;
   for (const OperatorFacts* each : at->second) {
-    found.append(
-        nb::make_tuple(nb::str(each->schema), nb::bytes(each->facts.data(), each->facts.size())));
+    found.append(nb::make_tuple(nb::str(each->kind.data(), each->kind.size()),
+                                nb::bytes(each->facts.data(), each->facts.size())));
   }
   return found;
 }
 
 nb::list operator_names() {
   nb::list names;
-  const char* last = "";
+  std::string_view last;
   for (const OperatorFacts& each : operator_facts()) {
-    if (std::strcmp(each.name, last) == 0) continue;
-    names.append(nb::str(each.name));
-    last = each.name;
+    if (each.name() == last) continue;
+    last = each.name();
+    names.append(nb::str(last.data(), last.size()));
   }
   return names;
 }
@@ -52,7 +51,7 @@ nb::list operator_names() {
 
 void bind_operator_facts(nanobind::module_& module) {
   module.def("_operators", &operators, nb::arg("name"),
-             "[(schema, facts, marshalled)] of the operators of a name such as \"aten::add\".");
+             "[(kind, facts, marshalled)] of the operators of a name such as \"aten::add\".");
   module.def("_operator_exists", [](const char* name) { return facts_by_name().contains(name); });
   module.def("_operator_names", &operator_names, "Names, in the order of the table; some twice.");
 }

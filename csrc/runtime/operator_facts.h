@@ -7,9 +7,10 @@
 namespace weft {
 
 struct OperatorFacts {
-  const char* name;        // "aten::add"
-  const char* schema;      // "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
+  std::string_view kind;   // "aten::add.Tensor"
   std::string_view facts;  // a dict of Python, marshalled
+
+  std::string_view name() const { return kind.substr(0, kind.find('.')); }
 };
 
 // Operators of the table, then the builtins; those of one name in the order of the table.

@@ -29,7 +29,8 @@ def test_every_operator_is_there_in_order():
     assert operator_facts.names() == list(names)
     for name in names:
         wanted = [schema for other, schema in expected if other == name]
-        assert [schema for schema, _ in operator_facts.texts(name)] == wanted
+        entries = operator_facts.entries(name)
+        assert [schemas.Operator(*entry).text for entry in entries] == wanted
         assert operator_facts.exists(name)
     assert not operator_facts.exists("aten::no_such") and _C._operators("aten::no_such") == []
 

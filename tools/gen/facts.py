@@ -1,9 +1,9 @@
 """operator_facts.cpp: what compilers of programs must know of every operator.
 
-One entry a form or builtin: its name, its schema, and facts, the schema taken apart among them, as
-Python's marshal writes them (`src/weft/jit/operator_facts.py` reads them). So a program is compiled
-without the table itself, whose thousand rows take long to make. Rows that may become steps of a
-fusion group carry their bodies and gradient formulas as the trees that `weft._ops.formulas`
+One entry a form or builtin: its kind, "aten::add.Tensor", and facts, the parts of its schema among
+them, as Python's marshal writes them (`src/weft/jit/operator_facts.py` reads them). So a program is
+compiled without the table itself, whose thousand rows take long to make. Rows that may become steps
+of a fusion group carry their bodies and gradient formulas as the trees that `weft._ops.formulas`
 describes.
 """
 
@@ -38,13 +38,13 @@ def file(forms: Sequence[Form], schemas: Schemas, builtins: Sequence[Builtin]) -
     """operator_facts.cpp."""
     lines = ['#include "runtime/operator_facts.h"', "", "namespace weft {", "namespace {"]
     lines.append("constexpr OperatorFacts kFacts[] = {")
-    for name, text, schema, facts in _entries(forms, schemas, builtins):
-        facts["schema"] = schema_parts(schema)
+    for kind, text, schema, facts in _entries(forms, schemas, builtins):
+        facts["schema"] = schema.parts()
         plain = json.loads(json.dumps(facts))  # lists, texts, numbers: nothing else
+        if str(Schema.of_parts(kind.removeprefix("aten::"), plain["schema"])) != text:
+            plain["text"] = text  # of some builtins, which have marks within types
         data = marshal.dumps(plain, _MARSHAL)
-        lines.append(
-            f"    {{{quote(name)}, {quote(text)},\n     {{{_bytes(data)}, {len(data)}}}}},"
-        )
+        lines.append(f"    {{{quote(kind)}, {{{_bytes(data)}, {len(data)}}}}},")
     lines += ["};", "}  // namespace", ""]
     lines += ["std::span<const OperatorFacts> operator_facts() { return kFacts; }", ""]
     return "\n".join([*lines, "}  // namespace weft", ""])
@@ -57,16 +57,6 @@ def _bytes(data: bytes) -> str:
     return '"' + "".join(shown.get(each, f"\\{each:03o}") for each in data) + '"'
 
 
-def schema_parts(schema: Schema) -> list[Any]:
-    """[arguments, results, whether there are any number more]: [name, type, has_default, default,
-    kwarg_only, alias] each, [name, type, alias] each."""
-    args = [
-        [a.name, a.type, a.has_default, a.default if a.has_default else None, a.kwarg_only, a.alias]
-        for a in schema.args
-    ]
-    return [args, [[r.name, r.type, r.alias] for r in schema.returns], schema.varargs]
-
-
 def _entries(
     forms: Sequence[Form], schemas: Schemas, builtins: Sequence[Builtin]
 ) -> Iterator[tuple[str, str, Schema, dict[str, Any]]]:
@@ -74,9 +64,9 @@ def _entries(
         facts = row_facts(form.row, schemas) if form.kind == PLAIN else {"row": form.row.key}
         if form.kind == OUT:
             facts["out"] = True
-        yield f"aten::{form.schema.name}", str(form.schema), form.schema, facts
+        yield f"aten::{form.schema.key}", str(form.schema), form.schema, facts
     for builtin in builtins:
-        yield builtin.name, builtin.text, builtin.schema, builtin_facts(builtin)
+        yield builtin.kind, builtin.text, builtin.schema, builtin_facts(builtin)
 
 
 def builtin_facts(row: Builtin) -> dict[str, Any]:

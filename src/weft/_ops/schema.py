@@ -143,6 +143,27 @@ class Schema(NamedTuple):
                 return arg
         raise KeyError(f"{self.key}: expected an argument name, got {name!r}")
 
+    def parts(self) -> list[Any]:
+        """[arguments, results, whether there are any number more], in plain values: [name, type,
+        has_default, default, kwarg_only, alias] each, [name, type, alias] each."""
+        args = [
+            [a.name, a.type, a.has_default, a.default if a.has_default else None, *a[3:]]
+            for a in self.args
+        ]
+        return [args, [[r.name, r.type, r.alias] for r in self.returns], self.varargs]
+
+    @classmethod
+    def of_parts(cls, key: str, parts: list[Any]) -> Schema:
+        """The schema whose `parts` these are, lists for tuples too."""
+        args, returns, varargs = parts
+        made = [
+            Arg(name, type_, _tuples(default) if has_default else MISSING, *rest)
+            for name, type_, has_default, default, *rest in args
+        ]
+        results = tuple(Return(type_, name, alias) for name, type_, alias in returns)
+        name, _, overload = key.partition(".")
+        return cls(name, overload, tuple(made), results, varargs)
+
     def __str__(self) -> str:
         parts: list[str] = []
         for arg in self.args:
@@ -153,6 +174,10 @@ class Schema(NamedTuple):
         if len(self.returns) != 1:
             returns = f"({returns})"
         return f"{self.key}({', '.join(parts)}) -> {returns}"
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 def _with_alias(type_: str, alias: str) -> str:

@@ -55,13 +55,12 @@ class Argument(NamedTuple):
 
 
 class Operator:
-    """A schema, and the facts of the row that it is a form of."""
+    """The parts of a schema, and the facts of the row that it is a form of."""
 
-    def __init__(self, schema: str) -> None:
-        self.schema = schema
-        self.key = schema.partition("(")[0]
-        self.name = self.key.partition(".")[0]
-        data = next(d for text, d in operator_facts.texts(f"aten::{self.name}") if text == schema)
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.name = key.partition(".")[0]
+        data = dict(operator_facts.entries(f"aten::{self.name}"))[f"aten::{self.key}"]
         facts = operator_facts.facts_of(data)
         arguments, self.returns, _ = facts["schema"]
         self.arguments = [Argument(*each) for each in arguments]
@@ -115,7 +114,13 @@ class Operator:
 @cache
 def operator(schema: str) -> Operator:
     """The operator with a schema of the table."""
-    return Operator(schema)
+    return operator_of_key(schema.partition("(")[0])
+
+
+@cache
+def operator_of_key(key: str) -> Operator:
+    """The operator with a key of the table, "add.Tensor"."""
+    return Operator(key)
 
 
 # Composed rows ------------------------------------------------------------------------------------
@@ -209,13 +214,6 @@ class Body:
         if value not in _BUILTINS:
             raise CannotEvaluate
         return _BUILTINS[value](*items)
-
-
-@cache
-def operator_of_key(key: str) -> Operator:
-    """The operator with a key of the table, "add.Tensor"."""
-    texts = operator_facts.texts(f"aten::{key.partition('.')[0]}")
-    return operator(next(text for text, _ in texts if text.partition("(")[0] == key))
 
 
 def _decided(value: Any) -> bool:

@@ -65,8 +65,8 @@ class RowFacts:
         return (along_rows and self.is_fusible) or bool(self.tags & {"spreads", "reshapes"})
 
 
-def texts(name: str) -> list[tuple[str, bytes]]:
-    """(schema, facts, still to be read) of the operators of a name such as "aten::add"."""
+def entries(name: str) -> list[tuple[str, bytes]]:
+    """(kind, facts, still to be read) of the operators of a name such as "aten::add"."""
     return _C._operators(name)
 
 
@@ -89,11 +89,9 @@ def facts_of(data: bytes) -> dict[str, Any]:
 @cache
 def row(key: str) -> RowFacts | None:
     """The row of the table with the key "add.Tensor"; None where there is none."""
-    for schema, data in texts(f"aten::{key.partition('.')[0]}"):
-        if schema.startswith(key) and schema[len(key)] == "(":
-            facts = facts_of(data)
-            return RowFacts(key, facts) if "kind" in facts else None
-    return None
+    data = dict(entries(f"aten::{key.partition('.')[0]}")).get(f"aten::{key}")
+    facts = {} if data is None else facts_of(data)
+    return RowFacts(key, facts) if "kind" in facts else None
 
 
 @cache
@@ -106,6 +104,18 @@ def row_of_id(id: str) -> RowFacts:
 
 def python_of(kind: str, family: str) -> Callable[..., Any] | None:
     """What computes a builtin from Python values: of its row. Imports the family of rows."""
-    from weft._ops import builtins
-
+    builtins, _ = _table()
     return builtins.load_family(family)[kind].python
+
+
+def text_of(kind: str, facts: dict[str, Any]) -> str:
+    """The schema as a text: "exp(Tensor self) -> Tensor"."""
+    _, schema = _table()
+    made = schema.Schema.of_parts(kind.removeprefix("aten::"), facts["schema"])
+    return facts.get("text") or str(made)
+
+
+def _table() -> tuple[Any, Any]:
+    from weft._ops import builtins, schema
+
+    return builtins, schema

@@ -35,11 +35,10 @@ def _plain_parts(parts: Iterable[Any]) -> list[ty.Type | None]:
 
 
 class Operator:
-    """One overload. `text` is its schema, `facts` what tools/gen/facts.py wrote of it."""
+    """One overload. `facts` is what tools/gen/facts.py wrote of it."""
 
-    def __init__(self, kind: str, text: str, facts: bytes) -> None:
+    def __init__(self, kind: str, facts: bytes) -> None:
         self.kind = kind
-        self.text = text
         self._facts = facts
 
     def __repr__(self) -> str:
@@ -59,6 +58,11 @@ class Operator:
     def schema(self) -> Schema:
         """Its schema, made at the first use."""
         return parse(self.kind, self.facts["schema"])
+
+    @cached_property
+    def text(self) -> str:
+        """Its schema as a text."""
+        return operator_facts.text_of(self.kind, self.facts)
 
     @property
     def args(self) -> tuple[Arg, ...]:
@@ -218,19 +222,12 @@ def candidates(name: str) -> tuple[Operator, ...]:
     of the table first, operators that take anything last. Empty where there is none."""
     known = _found.get(name)
     if known is None:
-        every = [
-            Operator(_kind_of(text), text, facts) for text, facts in operator_facts.texts(name)
-        ]
+        every = [Operator(kind, facts) for kind, facts in operator_facts.entries(name)]
         table = [operator for operator in every if not operator.is_builtin]
         rows = [operator for operator in every if operator.is_builtin]
         known = tuple(sorted(table, key=_tensors_first) + sorted(rows, key=_anything_last))
         _found[name] = known
     return known
-
-
-def _kind_of(text: str) -> str:
-    kind = text[: text.index("(")]
-    return kind if "::" in kind else f"aten::{kind}"
 
 
 # Of the many overloads of a name few are tried, so they are put in order by parts of schemas that

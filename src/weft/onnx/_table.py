@@ -100,8 +100,8 @@ class _Composed(Body):
 @cache
 def _operator(key: str) -> Operator | None:
     """The row of a key; None for builtins and for operators of programs."""
-    texts = [] if "::" in key else operator_facts.texts(f"aten::{key.partition('.')[0]}")
-    if not any(text.partition("(")[0] == key for text, _ in texts):
+    entries = [] if "::" in key else operator_facts.entries(f"aten::{key.partition('.')[0]}")
+    if f"aten::{key}" not in dict(entries):
         return None
     op = operator_of_key(key)
     return op if op.row is not None else None
