@@ -30,8 +30,8 @@ void add_view_gradient(const Tensor& flat, const Layout& view, Tensor grad) {
     return;
   }
   const int64_t count[] = {layout.numel()};
-  const Tensor places = arith::as_strided(arith::arange(flat.numel(), flat.device()), layout);
-  arith::scatter_add_into(flat, arith::reshape(places, count), arith::reshape(grad, count));
+  const Tensor positions = arith::as_strided(arith::arange(flat.numel(), flat.device()), layout);
+  arith::scatter_add_into(flat, arith::reshape(positions, count), arith::reshape(grad, count));
 }
 
 // The history of a view as a part of its base.

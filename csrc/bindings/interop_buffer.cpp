@@ -105,10 +105,10 @@ bool order_fits(const Layout& layout, int flags) {
 void fill_view(PyObject* self, Py_buffer* view, int flags) {
   const Tensor& tensor = unwrap(self);
   auto item = static_cast<Py_ssize_t>(tensor.item_size());
-  auto kept = std::make_unique<Export>(tensor.storage());
+  auto exported = std::make_unique<Export>(tensor.storage());
   for (size_t i = 0; i < tensor.sizes().size(); ++i) {
-    kept->shape.push_back(tensor.sizes()[i]);
-    kept->strides.push_back(tensor.strides()[i] * item);
+    exported->shape.push_back(tensor.sizes()[i]);
+    exported->strides.push_back(tensor.strides()[i] * item);
   }
   static char nothing = 0;
   view->buf = tensor.data() ? tensor.data() : &nothing;
@@ -117,10 +117,10 @@ void fill_view(PyObject* self, Py_buffer* view, int flags) {
   view->readonly = tensor.storage()->has(kReadOnly);
   view->ndim = static_cast<int>(tensor.dim());
   view->format = flags & PyBUF_FORMAT ? const_cast<char*>(format_of(tensor.dtype())) : nullptr;
-  view->shape = flags & PyBUF_ND ? kept->shape.data() : nullptr;
-  view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? kept->strides.data() : nullptr;
+  view->shape = flags & PyBUF_ND ? exported->shape.data() : nullptr;
+  view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? exported->strides.data() : nullptr;
   view->suboffsets = nullptr;
-  view->internal = kept.release();
+  view->internal = exported.release();
   view->obj = new_ref(self);
 }
 
@@ -160,14 +160,14 @@ Tensor tensor_from_buffer(const char* op, PyObject* exporter, std::optional<DTyp
                    view->len > 0 ? "count 0" : "an empty buffer");
   WEFT_CHECK_VALUE(offset >= 0 && offset < view->len, op, ": expected offset in [0, ",
                    view->len - 1, "], got ", offset);
-  int64_t room = view->len - offset;
+  int64_t available = view->len - offset;
   if (count < 0) {
-    WEFT_CHECK_VALUE(room % item == 0, op, ": expected a multiple of ", item,
-                     " bytes after the offset, got ", room);
-    count = room / item;
+    WEFT_CHECK_VALUE(available % item == 0, op, ": expected a multiple of ", item,
+                     " bytes after the offset, got ", available);
+    count = available / item;
   }
-  WEFT_CHECK_VALUE(count <= room / item, op, ": expected count in [1, ", room / item, "], got ",
-                   count);
+  WEFT_CHECK_VALUE(count <= available / item, op, ": expected count in [1, ", available / item,
+                   "], got ", count);
   char* data = static_cast<char*>(view->buf) + offset;
   WEFT_CHECK_VALUE(reinterpret_cast<uintptr_t>(data) % std::min<size_t>(item_size(type), 8) == 0,
                    op, ": expected memory aligned to ", item, " bytes, got offset ", offset);

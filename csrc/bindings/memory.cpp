@@ -136,7 +136,7 @@ std::string exception_text() {
   PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
   PyErr_Fetch(&type, &value, &trace);
   PyErr_NormalizeException(&type, &value, &trace);
-  Object kept[] = {Object::steal(type), Object::steal(value), Object::steal(trace)};
+  Object owned[] = {Object::steal(type), Object::steal(value), Object::steal(trace)};
   Object text = Object::steal(value ? PyObject_Str(value) : nullptr);
   std::string result(value ? short_type_name(value) : "an exception");
   const char* words = text ? PyUnicode_AsUTF8(text.get()) : nullptr;

@@ -33,11 +33,11 @@ std::optional<OldOrder> old_order(const Signature& signature, const CallArgs& ca
   if (given <= signature.positional || given > signature.positional + numbers.size()) return {};
   // Of two numbers a function has one before its tensors; each other one stands behind a tensor.
   const size_t first = numbers.size() > 1 && !method ? 0 : 1;
-  const size_t places[] = {first, 2};
+  const size_t positions[] = {first, 2};
   numbers.resize(given - signature.positional);
   std::vector<PyObject*> found;
   for (size_t i = 0; i < call.count; ++i) {
-    const bool here = found.size() < numbers.size() && i == places[found.size()];
+    const bool here = found.size() < numbers.size() && i == positions[found.size()];
     if (here ? !stands_for_number(call.args[i]) : !is_plain_tensor(call.args[i])) return {};
     (here ? found : order.args).push_back(call.args[i]);
   }

@@ -58,26 +58,26 @@ int find_param(const Signature& signature, PyObject* name) {
 }
 
 bool store_ints(PyObject* const* items, size_t count, Frame& frame, Value& out) {
-  int64_t* room = frame.ints(count);
+  int64_t* slots = frame.ints(count);
   std::vector<int64_t> spill;
-  if (!room) {
+  if (!slots) {
     spill.resize(count);
-    room = spill.data();
+    slots = spill.data();
   }
   for (size_t i = 0; i < count; ++i) {
-    if (!to_int(items[i], &room[i])) return false;
+    if (!to_int(items[i], &slots[i])) return false;
   }
-  out = spill.empty() ? Value::borrow(IntList(room, count)) : Value(std::move(spill));
+  out = spill.empty() ? Value::borrow(IntList(slots, count)) : Value(std::move(spill));
   return true;
 }
 
 bool is_list(PyObject* object) { return PyTuple_Check(object) || PyList_Check(object); }
 
 bool repeat_int(int64_t value, int64_t count, Frame& frame, Value& out) {
-  int64_t* room = frame.ints(static_cast<size_t>(count));
-  WEFT_INTERNAL_ASSERT(room);
-  std::fill_n(room, count, value);
-  out = Value::borrow(IntList(room, static_cast<size_t>(count)));
+  int64_t* slots = frame.ints(static_cast<size_t>(count));
+  WEFT_INTERNAL_ASSERT(slots);
+  std::fill_n(slots, count, value);
+  out = Value::borrow(IntList(slots, static_cast<size_t>(count)));
   return true;
 }
 

@@ -157,7 +157,7 @@ StateEntry read_entry(Json& json, const std::string& name) {
   StateEntry entry;
   entry.name = name;
   std::string dtype;
-  std::vector<int64_t> places;
+  std::vector<int64_t> offsets;
   json.object([&](const std::string& key) {
     if (key == "dtype") {
       dtype = json.string();
@@ -166,15 +166,15 @@ StateEntry read_entry(Json& json, const std::string& name) {
     } else {
       WEFT_CHECK_VALUE(key == "data_offsets", "weft_module_load_state: expected dtype, shape and ",
                        "data_offsets of '", name, "', got '", key, "'");
-      json.array([&](int64_t place) { places.push_back(place); });
+      json.array([&](int64_t offset) { offsets.push_back(offset); });
     }
   });
-  WEFT_CHECK_VALUE(places.size() == 2 && entry.sizes.size() <= kMostDims,
+  WEFT_CHECK_VALUE(offsets.size() == 2 && entry.sizes.size() <= kMostDims,
                    "weft_module_load_state: expected a place and at most 64 dims of '", name,
                    "', got something else");
   entry.dtype = dtype_of(dtype);
-  entry.begin = static_cast<uint64_t>(places[0]);
-  entry.end = static_cast<uint64_t>(places[1]);
+  entry.begin = static_cast<uint64_t>(offsets[0]);
+  entry.end = static_cast<uint64_t>(offsets[1]);
   return entry;
 }
 

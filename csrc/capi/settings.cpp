@@ -64,9 +64,9 @@ class HostAllocator final : public Allocator {
 
 HostAllocator& keep(std::unique_ptr<HostAllocator> made) {
   static auto* const mutex = new std::mutex;
-  static auto* const kept = new std::vector<std::unique_ptr<HostAllocator>>;
+  static auto* const allocators = new std::vector<std::unique_ptr<HostAllocator>>;
   const std::lock_guard lock(*mutex);
-  return *kept->emplace_back(std::move(made));
+  return *allocators->emplace_back(std::move(made));
 }
 
 struct Host {

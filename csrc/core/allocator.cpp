@@ -236,9 +236,9 @@ void CachingAllocator::raise_out_of_memory(size_t nbytes) {
   const size_t user_limit = limit();
   const size_t limit = user_limit == 0 ? machine_bytes_ : std::min(user_limit, machine_bytes_);
   const size_t held = held_.load(std::memory_order_relaxed);
-  const size_t room = limit > held ? limit - held : 0;
-  WEFT_CHECK_AS(OutOfMemory, nbytes <= room, "allocator: expected at most ", room, " bytes (of ",
-                limit, ", ", held, " are in use), got ", nbytes);
+  const size_t available = limit > held ? limit - held : 0;
+  WEFT_CHECK_AS(OutOfMemory, nbytes <= available, "allocator: expected at most ", available,
+                " bytes (of ", limit, ", ", held, " are in use), got ", nbytes);
   fail(ErrorKind::OutOfMemory, str("allocator: expected at most what the system has left, got ",
                                    nbytes, " bytes (", held, " are in use)"));
 }
@@ -299,8 +299,8 @@ void CachingAllocator::free(void* block, size_t nbytes, Stream) noexcept {
   const int cls = size_class(nbytes);
   const auto bytes = static_cast<int64_t>(class_bytes(cls));
   if (ThreadCache* cache = tls_cache; cache != nullptr) [[likely]] {
-    const bool room = cache->bytes_cached.get() + bytes <= static_cast<int64_t>(kThreadBytes);
-    if (room && cache->push(cls, block, static_cast<size_t>(bytes))) [[likely]] {
+    const bool fits = cache->bytes_cached.get() + bytes <= static_cast<int64_t>(kThreadBytes);
+    if (fits && cache->push(cls, block, static_cast<size_t>(bytes))) [[likely]] {
       cache->frees.add(1);
       cache->bytes_cached.add(bytes);
       count_use(*cache, -bytes);

@@ -89,9 +89,9 @@ ScratchBlock take_scratch(size_t nbytes) {
   Allocator& allocator = cpu_allocator();
   if (&allocator != &caching_allocator()) [[unlikely]] {
     if (Slot* slot = this_slot()) {
-      const ScratchBlock kept = slot->exchange({});
-      if (kept.allocator == &allocator && kept.nbytes >= nbytes) return kept;
-      free_block(kept);
+      const ScratchBlock cached = slot->exchange({});
+      if (cached.allocator == &allocator && cached.nbytes >= nbytes) return cached;
+      free_block(cached);
     }
   }
   return {&allocator, allocator.allocate(nbytes), nbytes};

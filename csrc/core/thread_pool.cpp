@@ -117,13 +117,13 @@ struct Cut {
 struct alignas(64) Lane {
   // High half: number of the region; low half: pieces not yet claimed. One word, so that a late
   // thread cannot claim a piece of a region it has not seen.
-  std::atomic<uint64_t> ticket{0};
+  std::atomic<uint64_t> claims{0};
   std::atomic<uint32_t> asleep{0};  // its thread waits on this
   // Read after claiming a piece only, which keeps the region alive.
   Body body;
   Cut cut;
 
-  uint32_t left() const { return static_cast<uint32_t>(ticket.load(std::memory_order_seq_cst)); }
+  uint32_t left() const { return static_cast<uint32_t>(claims.load(std::memory_order_seq_cst)); }
 };
 
 class Pool {
@@ -172,13 +172,13 @@ void Pool::run_piece(const Lane& lane, uint32_t piece) noexcept {
 uint32_t Pool::run_lane(uint32_t number) {
   Lane& lane = lanes_[number];
   uint32_t ran = 0;
-  uint64_t ticket = lane.ticket.load(std::memory_order_acquire);
-  while (const auto left = static_cast<uint32_t>(ticket)) {
-    if (!lane.ticket.compare_exchange_weak(ticket, ticket - 1, std::memory_order_acq_rel)) continue;
+  uint64_t claims = lane.claims.load(std::memory_order_acquire);
+  while (const auto left = static_cast<uint32_t>(claims)) {
+    if (!lane.claims.compare_exchange_weak(claims, claims - 1, std::memory_order_acq_rel)) continue;
     run_piece(lane, lane.cut.piece(number, left));
     ++ran;
     if (is_of_parent()) break;
-    ticket = lane.ticket.load(std::memory_order_acquire);
+    claims = lane.claims.load(std::memory_order_acquire);
   }
   return ran;
 }
@@ -247,7 +247,7 @@ void Pool::run(const Cut& cut, Body body) {
     Lane& lane = lanes_[i];
     lane.body = body;
     lane.cut = cut;
-    lane.ticket.store(region | cut.lane_size(i), std::memory_order_seq_cst);
+    lane.claims.store(region | cut.lane_size(i), std::memory_order_seq_cst);
     if (i > 0) wake(lane);
   }
   uint32_t mine = 0;

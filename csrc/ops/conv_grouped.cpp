@@ -137,7 +137,7 @@ WEFT_INLINE void add_columns(const Geometry& g, const WeightLine& line, int64_t 
                              int64_t begin, int64_t end) {
   using Vector = Channels<Lanes>;
   if (begin >= end) return;
-  const int64_t step = g.stride_w * g.in_channels, apart = g.dilation_w * g.in_channels;
+  const int64_t step = g.stride_w * g.in_channels, tap_stride = g.dilation_w * g.in_channels;
   const float* grad = line.grad + begin * g.in_channels;
   const float* image =
       line.image + (begin * g.stride_w + first * g.dilation_w - g.pad_w) * g.in_channels;
@@ -149,7 +149,7 @@ WEFT_INLINE void add_columns(const Geometry& g, const WeightLine& line, int64_t 
   for (int64_t x = begin; x < end; ++x, image += step, grad += g.in_channels) {
     load(with, grad);
     for (int k = 0; k < Count; ++k) {
-      load(values, image + k * apart);
+      load(values, image + k * tap_stride);
       add_products<Group, 0>(with, values, sums + k * Group);
     }
   }

@@ -166,9 +166,9 @@ void backward_weight_of(const Geometry& g, int64_t begin, int64_t end, const T* 
   // The gradient with positions as rows, which are filled up to whole vectors.
   const int64_t channels = g.group_out();
   const int64_t line = (channels + blas::kSlack - 1) / blas::kSlack * blas::kSlack;
-  const int64_t room = blocks.lines * g.out_width * line;
-  Scratch<T> columns(blocks.scratch(g)), turned(room);
-  std::fill_n(turned.data(), room, T(0));
+  const int64_t elements = blocks.lines * g.out_width * line;
+  Scratch<T> columns(blocks.scratch(g)), turned(elements);
+  std::fill_n(turned.data(), elements, T(0));
   for (int64_t i = begin * g.groups * blocks.count; i < end * g.groups * blocks.count; ++i) {
     const int64_t group = i / blocks.count % g.groups, image = i / blocks.count / g.groups;
     const LineRange lines = blocks.range(g, i % blocks.count);

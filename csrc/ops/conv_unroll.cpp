@@ -14,8 +14,8 @@ int64_t pair_at(const char* op, const char* what, IntList values, size_t at) {
 
 int64_t output_size(int64_t size, int64_t kernel, int64_t stride, int64_t padding,
                     int64_t dilation) {
-  const int64_t room = size + 2 * padding - dilation * (kernel - 1) - 1;
-  return room < 0 ? 0 : room / stride + 1;
+  const int64_t span = size + 2 * padding - dilation * (kernel - 1) - 1;
+  return span < 0 ? 0 : span / stride + 1;
 }
 
 int64_t checked_pair(const char* op, const char* what, IntList values, size_t at, int64_t least) {

@@ -169,7 +169,7 @@ Operand without(const Operand& part, const Labels& gone, How how) {
           those(part.labels, [&](int64_t label) { return !has(gone, label); })};
 }
 
-Dims places(const Operand& part, const Labels& a, const Labels& b, const Labels& c) {
+Dims dims_of(const Operand& part, const Labels& a, const Labels& b, const Labels& c) {
   Dims result;
   for (const Labels* labels : {&a, &b, &c}) {
     for (const int64_t label : *labels) result.push_back(place_of(part.labels, label));
@@ -238,8 +238,8 @@ Operand contracted(Operand a, Operand b, const Labels& wanted) {
   const DType dtype = promote(a.value.dtype(), b.value.dtype());
   const bool whole = !is_floating(dtype) && !is_complex(dtype);
   const auto operand = [&](const Tensor& x) { return whole ? as_dtype(x, dtype) : x; };
-  const Tensor left = ops::permute(operand(a.value), places(a, batch, rows, inner));
-  const Tensor right = ops::permute(operand(b.value), places(b, batch, inner, columns));
+  const Tensor left = ops::permute(operand(a.value), dims_of(a, batch, rows, inner));
+  const Tensor right = ops::permute(operand(b.value), dims_of(b, batch, inner, columns));
   Labels labels = batch;
   Dims sizes = sizes_of(a, batch);
   const int64_t groups = product(sizes), summed = product(sizes_of(a, inner));
@@ -262,14 +262,14 @@ Operand contracted(Operand a, Operand b, const Labels& wanted) {
   return {ops::reshape(made, sizes), labels};
 }
 
-// The next pair of places: as `path` says, or from the left.
+// The next pair of operands: as `path` says, or from the left.
 std::pair<size_t, size_t> next_pair(std::optional<IntList> path, size_t step, size_t left,
                                     bool is_first) {
   if (!path) return is_first ? std::pair<size_t, size_t>(0, 1) : std::pair(left - 1, size_t{0});
   const auto count = static_cast<int64_t>(left);
   const int64_t a = (*path)[2 * step], b = (*path)[2 * step + 1];
   WEFT_CHECK(a != b && a >= 0 && b >= 0 && a < count && b < count,
-             "einsum: expected a path of places among ", left, " operands, got ", a, " and ", b);
+             "einsum: expected a path of positions among ", left, " operands, got ", a, " and ", b);
   return {static_cast<size_t>(a), static_cast<size_t>(b)};
 }
 
@@ -311,7 +311,7 @@ Tensor einsum(const std::string& equation, const TensorList& tensors, std::optio
   }
   const Labels extra = those(parts[0].labels, [&](int64_t label) { return !has(result, label); });
   const Operand last = without(parts[0], extra, How::kSum);
-  const Tensor made = ops::permute(last.value, places(last, result, {}, {}));
+  const Tensor made = ops::permute(last.value, dims_of(last, result, {}, {}));
   // The schema says that the result is no view, so that one of an operand is copied.
   const bool is_view = std::any_of(tensors.begin(), tensors.end(), [&](const Tensor& tensor) {
     return tensor.storage() == made.storage();

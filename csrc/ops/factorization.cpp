@@ -59,13 +59,13 @@ int eigen(int n, T* a, std::complex<T>* values, std::complex<T>* vectors) {
 }
 
 // Where the rows of a matrix lie after the exchanges of row i with row pivots[i], counted from 1.
-void follow(const int32_t* pivots, int64_t steps, int64_t* places, int64_t rows) {
+void follow(const int32_t* pivots, int64_t steps, int64_t* permutation, int64_t rows) {
   std::vector<int64_t> order(static_cast<size_t>(rows));
   std::iota(order.begin(), order.end(), 0);
   for (int64_t i = 0; i < steps; ++i) {
     std::swap(order[static_cast<size_t>(i)], order[static_cast<size_t>(pivots[i] - 1)]);
   }
-  for (int64_t i = 0; i < rows; ++i) places[order[static_cast<size_t>(i)]] = i;
+  for (int64_t i = 0; i < rows; ++i) permutation[order[static_cast<size_t>(i)]] = i;
 }
 
 // LAPACK reads the rows that the pivots name: those of blocks of two are negative, both of them.
@@ -109,7 +109,7 @@ Quadruple _lu_factor(const Tensor& A, bool check_errors) {
   const Tensor work = by_columns(A);
   const int64_t m = A.size(-2), n = A.size(-1), k = std::min(m, n), count = batch_count(A);
   const Tensor pivots = Tensor::empty(batch_sizes(A, 2, {k}), DType::I32, A.device());
-  const Tensor places = Tensor::empty(batch_sizes(A, 2, {m}), DType::I64, A.device());
+  const Tensor permutation = Tensor::empty(batch_sizes(A, 2, {m}), DType::I64, A.device());
   std::vector<int> infos(static_cast<size_t>(count));
   dispatch_matrix(A.dtype(), [&]<class T>(std::type_identity<T>) {
     const int rows = as_int(m), columns = as_int(n), lda = leading(m);
@@ -121,10 +121,10 @@ Quadruple _lu_factor(const Tensor& A, bool check_errors) {
       WEFT_CHECK_AS(LinearAlgebra, info == 0 || !check_errors, op,
                     ": expected regular matrices, got a singular one (batch element ", i,
                     ", pivot ", info, ")");
-      follow(exchanges, k, places.data_as<int64_t>() + i * m, m);
+      follow(exchanges, k, permutation.data_as<int64_t>() + i * m, m);
     }
   });
-  return {from_columns(work), pivots, places, infos_of(A, infos)};
+  return {from_columns(work), pivots, permutation, infos_of(A, infos)};
 }
 
 Triple _ldl_factor(const Tensor& self, bool hermitian) {

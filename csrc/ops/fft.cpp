@@ -53,13 +53,13 @@ struct Groups {
 template <class T>
 fft::Lanes<T> lanes_of(const DimLines& lines, int64_t width, const void* data, int64_t first,
                        int64_t count) {
-  using Way = typename fft::Lanes<T>::Way;
+  using Access = typename fft::Lanes<T>::Access;
   const bool beside = lines.inner >= fft::kRow<T> && count == fft::kRow<T>;
   fft::Lanes<T> lanes{};
-  lanes.way = lines.inner == 1 ? Way::Lines
-              : !beside        ? Way::Apart
-              : width == 2     ? Way::Pairs
-                               : Way::Rows;
+  lanes.access = lines.inner == 1 ? Access::Contiguous
+                 : !beside        ? Access::Strided
+                 : width == 2     ? Access::InterleavedPairs
+                                  : Access::Interleaved;
   lanes.count = count;
   lanes.step = 2 * lines.inner;
   lanes.part = width == 2 ? 1 : lines.inner;
@@ -75,12 +75,12 @@ fft::Lanes<T> lanes_of(const DimLines& lines, int64_t width, const void* data, i
 template <class T, class Run>
 void pass_through(const fft::Lanes<T>& from, int64_t in, const fft::Rows<T>& taken, const Run& run,
                   const fft::Lanes<T>& to, int64_t out, const fft::Rows<T>& given, T scale) {
-  using Way = typename fft::Lanes<T>::Way;
-  fft::gather<T>(from, in, taken, to.way == Way::Lines ? &to : nullptr);
+  using Access = typename fft::Lanes<T>::Access;
+  fft::gather<T>(from, in, taken, to.access == Access::Contiguous ? &to : nullptr);
   run();
   fft::Lanes<T> next = from;
   for (T*& lane : next.lane) lane += fft::kRow<T> * in;
-  fft::scatter<T>(to, out, scale, given, from.way == Way::Lines ? &next : nullptr);
+  fft::scatter<T>(to, out, scale, given, from.access == Access::Contiguous ? &next : nullptr);
 }
 
 // Calls body(first, count, rows, work) for all groups of lines.
@@ -89,13 +89,13 @@ void by_groups(const DimLines& lines, const fft::Plan<T>& plan, const Body& body
   if (lines.count == 0) return;
   const Groups<T> groups(lines);
   const int64_t rows = (plan.size() + 1) * fft::kEntry<T>;  // a half spectrum has one more
-  parallel_for(lines.count / groups.part * groups.parts, 1 + 32768 / rows,
-               [&](int64_t begin, int64_t end) {
-                 Scratch<T> room(rows + plan.work());
-                 for (int64_t group = begin; group < end; ++group) {
-                   body(groups.first(group), groups.count(group), room.data(), room.data() + rows);
-                 }
-               });
+  parallel_for(
+      lines.count / groups.part * groups.parts, 1 + 32768 / rows, [&](int64_t begin, int64_t end) {
+        Scratch<T> scratch(rows + plan.work());
+        for (int64_t group = begin; group < end; ++group) {
+          body(groups.first(group), groups.count(group), scratch.data(), scratch.data() + rows);
+        }
+      });
 }
 
 // Whether lines are better transformed one by one: there are too few of them to fill rows, or one
@@ -111,7 +111,7 @@ bool one_by_one(const DimLines& lines) {
 template <class T>
 void transform(const void* in, void* out, const DimLines& lines, bool inverse, T scale) {
   if (one_by_one<T>(lines)) {
-    const auto plan = fft::kept<fft::LongPlan<T>>(lines.size);
+    const auto plan = fft::cached<fft::LongPlan<T>>(lines.size);
     const int64_t step = 2 * lines.inner;
     for (int64_t line = 0; line < lines.count; ++line) {
       const int64_t start = 2 * lines.start(line);
@@ -121,12 +121,12 @@ void transform(const void* in, void* out, const DimLines& lines, bool inverse, T
     return;
   }
   const int64_t n = lines.size;
-  const auto plan = fft::kept<fft::Plan<T>>(n);
+  const auto plan = fft::cached<fft::Plan<T>>(n);
   by_groups<T>(lines, *plan, [&](int64_t first, int64_t count, T* rows, T* work) {
     pass_through<T>(
         lanes_of<T>(lines, 2, in, first, count), 2 * n, {.rows = rows, .exchange = inverse},
         [&] { plan->run(rows, work); }, lanes_of<T>(lines, 2, out, first, count), 2 * n,
-        {.rows = rows, .places = plan->places(), .exchange = inverse}, scale);
+        {.rows = rows, .order = plan->order(), .exchange = inverse}, scale);
   });
 }
 
@@ -142,17 +142,17 @@ void half_spectrum(const void* in, void* out, const DimLines& from, const DimLin
     }
     return;
   }
-  const auto plan = fft::kept<fft::Plan<T>>(length);
-  const auto turns = fft::kept<fft::HalfTurns<T>>(n);
+  const auto plan = fft::cached<fft::Plan<T>>(length);
+  const auto turns = fft::cached<fft::HalfTurns<T>>(n);
   by_groups<T>(from, *plan, [&](int64_t first, int64_t count, T* rows, T* work) {
     if (n % 2) std::fill_n(rows, n * fft::kEntry<T>, T(0));
     const auto run = [&] {
       plan->run(rows, work);
-      if (n % 2 == 0) fft::split_half(length, turns->data(), plan->places(), rows);
+      if (n % 2 == 0) fft::split_half(length, turns->data(), plan->order(), rows);
     };
     pass_through<T>(lanes_of<T>(from, 1, in, first, count), n, {.rows = rows, .real = n % 2 == 1},
                     run, lanes_of<T>(to, 2, out, first, count), 2 * to.size,
-                    {.rows = rows, .places = plan->places()}, n % 2 ? scale : scale / 2);
+                    {.rows = rows, .order = plan->order()}, n % 2 ? scale : scale / 2);
   });
 }
 
@@ -183,8 +183,8 @@ void real_signal(const void* in, void* out, const DimLines& from, const DimLines
     }
     return;
   }
-  const auto plan = fft::kept<fft::Plan<T>>(length);
-  const auto turns = fft::kept<fft::HalfTurns<T>>(n);
+  const auto plan = fft::cached<fft::Plan<T>>(length);
+  const auto turns = fft::cached<fft::HalfTurns<T>>(n);
   by_groups<T>(to, *plan, [&](int64_t first, int64_t count, T* rows, T* work) {
     const auto run = [&] {
       if (n % 2) {
@@ -197,7 +197,7 @@ void real_signal(const void* in, void* out, const DimLines& from, const DimLines
     pass_through<T>(
         lanes_of<T>(from, 2, in, first, count), 2 * from.size,
         {.rows = rows, .exchange = n % 2 == 1}, run, lanes_of<T>(to, 1, out, first, count), n,
-        {.rows = rows, .places = plan->places(), .exchange = true, .real = n % 2 == 1}, scale);
+        {.rows = rows, .order = plan->order(), .exchange = true, .real = n % 2 == 1}, scale);
   });
 }
 
@@ -283,8 +283,9 @@ Tensor fft_real_backward(const Tensor& grad, int64_t dim, double scale) {
   // Every entry but the first, and for an even n the last, stands for its mirror too.
   Dims shape(static_cast<size_t>(grad.dim()), 1);
   shape[dim] = count;
-  const Tensor places = ops::reshape(ops::arange(Scalar(count)), shape);
-  const Tensor single = ops::eq(ops::remainder(ops::mul(places, Scalar(2)), Scalar(n)), Scalar(0));
+  const Tensor positions = ops::reshape(ops::arange(Scalar(count)), shape);
+  const Tensor single =
+      ops::eq(ops::remainder(ops::mul(positions, Scalar(2)), Scalar(n)), Scalar(0));
   const Tensor weight = ops::rsub(as_dtype(single, grad.dtype()), Scalar(2));
   return ops::mul(ops::_fft_half(grad, dim, scale), weight);
 }

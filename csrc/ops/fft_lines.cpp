@@ -166,10 +166,10 @@ WEFT_INLINE bool by_tiles_of_lines(const Lanes<T>& lanes, int64_t count, const R
 template <class V, class T>
 WEFT_INLINE void gather_body(const Lanes<T>& lanes, int64_t count, const Rows<T>& rows,
                              const Lanes<T>* next) {
-  using Way = typename Lanes<T>::Way;
+  using Access = typename Lanes<T>::Access;
   constexpr int64_t kLanes = static_cast<int64_t>(sizeof(V) / sizeof(T));
   const int64_t real_part = rows.part(0), imaginary_part = rows.part(1);
-  if (lanes.way == Way::Lines) {
+  if (lanes.access == Access::Contiguous) {
     const auto tile = [&](const auto& line, const auto& row, int64_t t)
                           __attribute__((always_inline)) {
                             transpose<V>(line, row, T(1));
@@ -177,11 +177,11 @@ WEFT_INLINE void gather_body(const Lanes<T>& lanes, int64_t count, const Rows<T>
                           };
     if (by_tiles_of_lines(lanes, count, rows, tile)) return;
   }
-  if (lanes.way == Way::Rows) {
+  if (lanes.access == Access::Interleaved) {
     for (int64_t t = 0; t < count; ++t) std::memcpy(rows.at(t), lanes.at(0, t), 64);
     return;
   }
-  if (lanes.way == Way::Pairs) {
+  if (lanes.access == Access::InterleavedPairs) {
     for (int64_t k = 0; k < count / 2; ++k) {
       const T* from = lanes.lane[0] + k * lanes.step;
       T* const entry = rows.entry(k);
@@ -206,10 +206,10 @@ WEFT_INLINE void gather_body(const Lanes<T>& lanes, int64_t count, const Rows<T>
 template <class V, class T>
 WEFT_INLINE void scatter_body(const Lanes<T>& lanes, int64_t count, T scale, const Rows<T>& rows,
                               const Lanes<T>* next) {
-  using Way = typename Lanes<T>::Way;
+  using Access = typename Lanes<T>::Access;
   constexpr int64_t kLanes = static_cast<int64_t>(sizeof(V) / sizeof(T));
   const int64_t real_part = rows.part(0), imaginary_part = rows.part(1);
-  if (lanes.way == Way::Lines) {
+  if (lanes.access == Access::Contiguous) {
     const auto tile = [&](const auto& line, const auto& row, int64_t t)
                           __attribute__((always_inline)) {
                             transpose<V>(row, line, scale);
@@ -217,7 +217,7 @@ WEFT_INLINE void scatter_body(const Lanes<T>& lanes, int64_t count, T scale, con
                           };
     if (by_tiles_of_lines(lanes, count, rows, tile)) return;
   }
-  if (lanes.way == Way::Rows) {
+  if (lanes.access == Access::Interleaved) {
     for (int64_t t = 0; t < count; ++t) {
       for (int64_t l = 0; l < kRow<T>; l += kLanes) {
         V value;
@@ -227,7 +227,7 @@ WEFT_INLINE void scatter_body(const Lanes<T>& lanes, int64_t count, T scale, con
     }
     return;
   }
-  if (lanes.way == Way::Pairs) {
+  if (lanes.access == Access::InterleavedPairs) {
     for (int64_t k = 0; k < count / 2; ++k) {
       T* to = lanes.lane[0] + k * lanes.step;
       const T* const entry = rows.entry(k);
@@ -252,11 +252,11 @@ WEFT_INLINE void scatter_body(const Lanes<T>& lanes, int64_t count, T scale, con
 // ---- real sequences ----
 
 template <class V, class T>
-WEFT_INLINE void split_body(int64_t m, const T* turns, const int32_t* places, T* rows) {
+WEFT_INLINE void split_body(int64_t m, const T* turns, const int32_t* order, T* rows) {
   constexpr int64_t kLanes = static_cast<int64_t>(sizeof(V) / sizeof(T));
   for (int64_t k = 0; k <= m / 2; ++k) {
-    T* const near = rows + places[k] * kEntry<T>;
-    T* const far = rows + places[m - k] * kEntry<T>;
+    T* const near = rows + order[k] * kEntry<T>;
+    T* const far = rows + order[m - k] * kEntry<T>;
     const T* const mirror = k == 0 ? near : far;
     for (int64_t l = 0; l < kRow<T>; l += kLanes) {
       Pair<V> a, b;
@@ -304,9 +304,8 @@ void scatter(const Lanes<T>& lanes, int64_t count, T scale, const Rows<T>& rows,
                WEFT_INLINED { scatter_body<Vector<T, bytes()>>(lanes, count, scale, rows, next); });
 }
 template <class T>
-void split_half(int64_t m, const T* turns, const int32_t* places, T* rows) {
-  at_level([&](auto bytes)
-               WEFT_INLINED { split_body<Vector<T, bytes()>>(m, turns, places, rows); });
+void split_half(int64_t m, const T* turns, const int32_t* order, T* rows) {
+  at_level([&](auto bytes) WEFT_INLINED { split_body<Vector<T, bytes()>>(m, turns, order, rows); });
 }
 template <class T>
 void merge_half(int64_t m, const T* turns, T* rows) {

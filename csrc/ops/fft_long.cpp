@@ -24,8 +24,12 @@ int64_t middle_divisor(int64_t n) {
 // Complex numbers from `at` on, `step` apart.
 template <class T>
 Lanes<T> lanes_from(const T* at, int64_t step, int64_t between, int64_t count) {
-  using Way = typename Lanes<T>::Way;
-  Lanes<T> lanes{step == 2 && count == kRow<T> ? Way::Pairs : Way::Apart, count, between, 1, {}};
+  using Access = typename Lanes<T>::Access;
+  Lanes<T> lanes{step == 2 && count == kRow<T> ? Access::InterleavedPairs : Access::Strided,
+                 count,
+                 between,
+                 1,
+                 {}};
   for (int64_t l = 0; l < count; ++l) lanes.lane[l] = const_cast<T*>(at) + l * step;
   return lanes;
 }
@@ -36,10 +40,10 @@ void by_groups(const Plan<T>& plan, int64_t count, const Body& body) {
   const int64_t groups = (count + kRow<T> - 1) / kRow<T>;
   const int64_t rows = plan.size() * kEntry<T>;
   parallel_for(groups, 1 + 32768 / rows, [&](int64_t begin, int64_t end) {
-    Scratch<T> room(rows + plan.work());
+    Scratch<T> scratch(rows + plan.work());
     for (int64_t group = begin; group < end; ++group) {
       const int64_t first = group * kRow<T>;
-      body(first, std::min(kRow<T>, count - first), room.data(), room.data() + rows);
+      body(first, std::min(kRow<T>, count - first), scratch.data(), scratch.data() + rows);
     }
   });
 }
@@ -57,8 +61,8 @@ LongPlan<T>::LongPlan(int64_t n) : n_(n), n1_(middle_divisor(n)), n2_(n / n1_) {
 
 template <class T>
 void LongPlan<T>::make_table() {
-  columns_ = kept<Plan<T>>(n1_);
-  rows_ = kept<Plan<T>>(n2_);
+  columns_ = cached<Plan<T>>(n1_);
+  rows_ = cached<Plan<T>>(n2_);
   width_ = whole_rows<T>(n2_);
   stride_ = whole_rows<T>(n1_);
   cosines_.resize(static_cast<size_t>(n2_ * stride_));
@@ -106,14 +110,14 @@ void LongPlan<T>::run_columns(const T* in, int64_t in_step, bool inverse, T* mid
     columns_->run(rows, work);
     // Whole rows: the matrix has room for them.
     const auto to = lanes_from(middle + first * 2, 2, width_ * 2, kRow<T>);
-    scatter<T>(to, 2 * n1_, T(1), {.rows = rows, .places = columns_->places()});
+    scatter<T>(to, 2 * n1_, T(1), {.rows = rows, .order = columns_->order()});
   });
 }
 
 template <class T>
 void LongPlan<T>::run_rows(const T* middle, T* out, int64_t out_step, bool inverse, T scale) const {
   by_groups(*rows_, n1_, [&](int64_t first, int64_t count, T* rows, T* work) {
-    Lanes<T> from{Lanes<T>::Way::Lines, count, 2, 1, {}};
+    Lanes<T> from{Lanes<T>::Access::Contiguous, count, 2, 1, {}};
     for (int64_t l = 0; l < kRow<T>; ++l) {
       const int64_t row = first + std::min(l, count - 1);
       from.lane[l] = const_cast<T*>(middle) + row * width_ * 2;
@@ -122,7 +126,7 @@ void LongPlan<T>::run_rows(const T* middle, T* out, int64_t out_step, bool inver
     times_table<T>(n2_, cosines_.data() + first, sines_.data() + first, stride_, rows);
     rows_->run(rows, work);
     const auto to = lanes_from(out + first * out_step, out_step, n1_ * out_step, count);
-    scatter<T>(to, 2 * n2_, scale, {.rows = rows, .places = rows_->places(), .exchange = inverse});
+    scatter<T>(to, 2 * n2_, scale, {.rows = rows, .order = rows_->order(), .exchange = inverse});
   });
 }
 
@@ -130,8 +134,8 @@ template <class T>
 void LongPlan<T>::run_chirp(const T* in, int64_t in_step, T* out, int64_t out_step, bool inverse,
                             T scale) const {
   const int64_t longer = inner_->size(), real = inverse ? 1 : 0;
-  Scratch<T> room(2 * longer);
-  T* const x = room.data();
+  Scratch<T> scratch(2 * longer);
+  T* const x = scratch.data();
   for (int64_t k = 0; k < n_; ++k) {
     const T re = in[k * in_step + real], im = in[k * in_step + 1 - real];
     x[2 * k] = re * chirp_[2 * k] - im * chirp_[2 * k + 1];
@@ -156,9 +160,9 @@ template <class T>
 void half_of_long(int64_t n, const T* in, int64_t in_step, T* out, int64_t out_step, T scale) {
   const bool packed = n % 2 == 0 && in_step == 1;  // pairs of numbers are complex ones
   const int64_t length = packed ? n / 2 : n;
-  const auto plan = kept<LongPlan<T>>(length);
-  Scratch<T> room(2 * length);
-  T* const z = room.data();
+  const auto plan = cached<LongPlan<T>>(length);
+  Scratch<T> scratch(2 * length);
+  T* const z = scratch.data();
   for (int64_t i = 0; !packed && i < n; ++i) {
     z[2 * i] = in[i * in_step];
     z[2 * i + 1] = 0;
@@ -168,7 +172,7 @@ void half_of_long(int64_t n, const T* in, int64_t in_step, T* out, int64_t out_s
     for (int64_t k = 0; k <= n / 2; ++k) std::copy_n(z + 2 * k, 2, out + k * out_step);
     return;
   }
-  const auto turns = kept<HalfTurns<T>>(n);
+  const auto turns = cached<HalfTurns<T>>(n);
   parallel_for(length / 2 + 1, 8192, [&](int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; ++k) {
       const T* const near = z + 2 * k;
@@ -189,9 +193,9 @@ template <class T>
 void real_of_long(int64_t n, const T* in, int64_t in_step, T* out, int64_t out_step, T scale) {
   const bool packed = n % 2 == 0 && out_step == 1;
   const int64_t length = packed ? n / 2 : n;
-  const auto plan = kept<LongPlan<T>>(length);
-  Scratch<T> room(2 * length);
-  T* const z = room.data();
+  const auto plan = cached<LongPlan<T>>(length);
+  Scratch<T> scratch(2 * length);
+  T* const z = scratch.data();
   const auto real_part = [&](int64_t k) { return in[k * in_step]; };
   const auto imaginary_part = [&](int64_t k) {  // of real entries it is not looked at
     return k == 0 || 2 * k == n ? T(0) : in[k * in_step + 1];
@@ -207,7 +211,7 @@ void real_of_long(int64_t n, const T* in, int64_t in_step, T* out, int64_t out_s
     for (int64_t i = 0; i < n; ++i) out[i * out_step] = z[2 * i];
     return;
   }
-  const auto turns = kept<HalfTurns<T>>(n);
+  const auto turns = cached<HalfTurns<T>>(n);
   parallel_for(length, 8192, [&](int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; ++k) {
       const T a = real_part(k), b = imaginary_part(k);

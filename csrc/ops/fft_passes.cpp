@@ -72,27 +72,27 @@ WEFT_INLINE void butterfly(Pair<V> (&a)[8], T zero) {
 // ---- stages ----
 
 template <int R, bool Turned, class V, class T>
-WEFT_INLINE void step(const T* turns, int64_t apart, T* x) {
+WEFT_INLINE void step(const T* turns, int64_t stride, T* x) {
   Pair<V> a[R];
-  for (int j = 0; j < R; ++j) load(a[j], x + apart * j);
+  for (int j = 0; j < R; ++j) load(a[j], x + stride * j);
   butterfly(a, T(0));
   store(a[0], x);
   for (int k = 1; k < R; ++k) {
     if constexpr (Turned) a[k] = turned(a[k], turns[2 * k - 2], turns[2 * k - 1]);
-    store(a[k], x + apart * k);
+    store(a[k], x + stride * k);
   }
 }
 
 template <int R, class V, class T>
 WEFT_INLINE void pass(const Stage<T>& stage, int64_t blocks, T* x) {
   constexpr int64_t kLanes = static_cast<int64_t>(sizeof(V) / sizeof(T));
-  const int64_t apart = stage.count * kEntry<T>;
-  for (int64_t block = 0; block < blocks; ++block, x += R * apart) {
-    for (int64_t l = 0; l < kRow<T>; l += kLanes) step<R, false, V>(x, apart, x + l);
+  const int64_t stride = stage.count * kEntry<T>;
+  for (int64_t block = 0; block < blocks; ++block, x += R * stride) {
+    for (int64_t l = 0; l < kRow<T>; l += kLanes) step<R, false, V>(x, stride, x + l);
     const T* turns = stage.turns.data();
     for (int64_t p = 1; p < stage.count; ++p, turns += 2 * (R - 1)) {
       T* const at = x + p * kEntry<T>;
-      for (int64_t l = 0; l < kRow<T>; l += kLanes) step<R, true, V>(turns, apart, at + l);
+      for (int64_t l = 0; l < kRow<T>; l += kLanes) step<R, true, V>(turns, stride, at + l);
     }
   }
 }
@@ -100,15 +100,15 @@ WEFT_INLINE void pass(const Stage<T>& stage, int64_t blocks, T* x) {
 // Another prime: results k and radix - k share the products of the sums and of the differences of
 // entries j and radix - j.
 template <class V, class T>
-WEFT_INLINE void step_of_prime(const Stage<T>& stage, const T* turns, int64_t apart, T* x) {
+WEFT_INLINE void step_of_prime(const Stage<T>& stage, const T* turns, int64_t stride, T* x) {
   const int64_t radix = stage.radix, half = radix / 2;
   Pair<V> sums[kMostRadix / 2 + 1], gaps[kMostRadix / 2 + 1], first;
   load(first, x);
   Pair<V> total = first;
   for (int64_t j = 1; j <= half; ++j) {
     Pair<V> a, b;
-    load(a, x + apart * j);
-    load(b, x + apart * (radix - j));
+    load(a, x + stride * j);
+    load(b, x + stride * (radix - j));
     sums[j] = a + b;
     gaps[j] = a - b;
     total = total + sums[j];
@@ -128,20 +128,20 @@ WEFT_INLINE void step_of_prime(const Stage<T>& stage, const T* turns, int64_t ap
       low = turned(low, of_low[0], of_low[1]);
       high = turned(high, of_high[0], of_high[1]);
     }
-    store(low, x + apart * k);
-    store(high, x + apart * (radix - k));
+    store(low, x + stride * k);
+    store(high, x + stride * (radix - k));
   }
 }
 
 template <class V, class T>
 WEFT_INLINE void pass_of_prime(const Stage<T>& stage, int64_t blocks, T* x) {
   constexpr int64_t kLanes = static_cast<int64_t>(sizeof(V) / sizeof(T));
-  const int64_t apart = stage.count * kEntry<T>, turns = 2 * (stage.radix - 1);
-  for (int64_t block = 0; block < blocks; ++block, x += stage.radix * apart) {
+  const int64_t stride = stage.count * kEntry<T>, turns = 2 * (stage.radix - 1);
+  for (int64_t block = 0; block < blocks; ++block, x += stage.radix * stride) {
     for (int64_t p = 0; p < stage.count; ++p) {
       const T* const of_entry = p ? stage.turns.data() + (p - 1) * turns : nullptr;
       for (int64_t l = 0; l < kRow<T>; l += kLanes) {
-        step_of_prime<V>(stage, of_entry, apart, x + p * kEntry<T> + l);
+        step_of_prime<V>(stage, of_entry, stride, x + p * kEntry<T> + l);
       }
     }
   }
@@ -166,13 +166,13 @@ WEFT_INLINE void any_pass(const Stage<T>& stage, int64_t blocks, T* x) {
 }
 
 template <class V, class T>
-WEFT_INLINE void times_factors_body(int64_t count, const T* factors, const int32_t* places,
+WEFT_INLINE void times_factors_body(int64_t count, const T* factors, const int32_t* order,
                                     const T* from, T* to, bool exchange) {
   constexpr int64_t kLanes = static_cast<int64_t>(sizeof(V) / sizeof(T));
   for (int64_t k = 0; k < count; ++k) {
     for (int64_t l = 0; l < kRow<T>; l += kLanes) {
       Pair<V> value;
-      load(value, from + (places ? places[k] : k) * kEntry<T> + l);
+      load(value, from + (order ? order[k] : k) * kEntry<T> + l);
       if (exchange) value = {value.im, value.re};
       store(turned(value, factors[2 * k], factors[2 * k + 1]), to + k * kEntry<T> + l);
     }
@@ -224,10 +224,10 @@ void run_stages(const std::vector<Stage<T>>& stages, T* rows) {
   if (!stages.empty()) run_from(stages.data(), stages.data() + stages.size(), rows);
 }
 template <class T>
-void times_factors(int64_t count, const T* factors, const int32_t* places, const T* from, T* to,
+void times_factors(int64_t count, const T* factors, const int32_t* order, const T* from, T* to,
                    bool exchange) {
   at_level([&](auto bytes) WEFT_INLINED {
-    times_factors_body<Vector<T, bytes()>>(count, factors, places, from, to, exchange);
+    times_factors_body<Vector<T, bytes()>>(count, factors, order, from, to, exchange);
   });
 }
 template <class T>

@@ -97,7 +97,7 @@ Plan<T>::Plan(int64_t n) : n_(n) {
   } else {
     make_stages();
   }
-  places_.push_back(static_cast<int32_t>(n));
+  order_.push_back(static_cast<int32_t>(n));
 }
 
 template <class T>
@@ -112,7 +112,7 @@ void Plan<T>::make_stages() {
       place += rest % stage.radix * stage.count;
       rest /= stage.radix;
     }
-    places_.push_back(static_cast<int32_t>(place));
+    order_.push_back(static_cast<int32_t>(place));
   }
 }
 
@@ -128,11 +128,11 @@ void Plan<T>::make_chirp() {
       rows[place * kEntry<T>] = static_cast<T>(at.cosine / static_cast<double>(longer));
       rows[place * kEntry<T> + kRow<T>] = static_cast<T>(-at.sine / static_cast<double>(longer));
     }
-    places_.push_back(static_cast<int32_t>(k));
+    order_.push_back(static_cast<int32_t>(k));
   }
   inner_->run(rows.data(), nullptr);
   for (int64_t k = 0; k < longer; ++k) {
-    const T* const entry = rows.data() + inner_->places()[k] * kEntry<T>;
+    const T* const entry = rows.data() + inner_->order()[k] * kEntry<T>;
     kernel_.push_back(entry[0]);
     kernel_.push_back(-entry[kRow<T>]);
   }
@@ -154,9 +154,9 @@ void Plan<T>::run(T* rows, T* work) const {
   inner_->run(first, nullptr);
   // The inverse is the transform of what has real and imaginary parts exchanged, and a product's
   // are exchanged if those of one factor are and the other is the conjugate.
-  times_factors<T>(longer, kernel_.data(), inner_->places(), first, second, true);
+  times_factors<T>(longer, kernel_.data(), inner_->order(), first, second, true);
   inner_->run(second, nullptr);
-  times_factors<T>(n_, chirp_.data(), inner_->places(), second, rows, true);
+  times_factors<T>(n_, chirp_.data(), inner_->order(), second, rows, true);
 }
 
 template <class T>
@@ -165,7 +165,7 @@ HalfTurns<T>::HalfTurns(int64_t n) : n_(n) {
 }
 
 template <class Made>
-std::shared_ptr<const Made> kept(int64_t n) {
+std::shared_ptr<const Made> cached(int64_t n) {
   constexpr size_t kMost = 16;
   using All = std::deque<std::shared_ptr<const Made>>;
   static Mutex mutex;
@@ -191,11 +191,11 @@ template class Plan<float>;
 template class Plan<double>;
 template class HalfTurns<float>;
 template class HalfTurns<double>;
-template std::shared_ptr<const Plan<float>> kept(int64_t);
-template std::shared_ptr<const Plan<double>> kept(int64_t);
-template std::shared_ptr<const HalfTurns<float>> kept(int64_t);
-template std::shared_ptr<const HalfTurns<double>> kept(int64_t);
-template std::shared_ptr<const LongPlan<float>> kept(int64_t);
-template std::shared_ptr<const LongPlan<double>> kept(int64_t);
+template std::shared_ptr<const Plan<float>> cached(int64_t);
+template std::shared_ptr<const Plan<double>> cached(int64_t);
+template std::shared_ptr<const HalfTurns<float>> cached(int64_t);
+template std::shared_ptr<const HalfTurns<double>> cached(int64_t);
+template std::shared_ptr<const LongPlan<float>> cached(int64_t);
+template std::shared_ptr<const LongPlan<double>> cached(int64_t);
 
 }  // namespace weft::fft

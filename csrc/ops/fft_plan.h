@@ -28,11 +28,11 @@ class Plan {
   int64_t size() const { return n_; }
   // How many elements of T `work` needs.
   int64_t work() const;
-  // sum over i of x[i] exp(-2 pi i k / n), in place: entry k of the result is left at places()[k];
+  // sum over i of x[i] exp(-2 pi i k / n), in place: entry k of the result is left at order()[k];
   // there is one place more, behind them.
   // Of what has real and imaginary parts exchanged, it is the unscaled inverse.
   void run(T* rows, T* work) const;
-  const int32_t* places() const { return places_.data(); }
+  const int32_t* order() const { return order_.data(); }
 
  private:
   void make_stages();
@@ -40,7 +40,7 @@ class Plan {
 
   int64_t n_;
   std::vector<Stage<T>> stages_;
-  std::vector<int32_t> places_;
+  std::vector<int32_t> order_;
   // Bluestein's: a longer transform, the chirp, and the conjugate of the other chirp's transform.
   std::unique_ptr<Plan> inner_;
   std::vector<T> chirp_, kernel_;
@@ -59,8 +59,8 @@ class HalfTurns {
   std::vector<T> turns_;
 };
 
-// The Plan, HalfTurns or LongPlan of a length, kept for the next call.
+// The Plan, HalfTurns or LongPlan of a length, cached for the next call.
 template <class Made>
-std::shared_ptr<const Made> kept(int64_t n);
+std::shared_ptr<const Made> cached(int64_t n);
 
 }  // namespace weft::fft

@@ -29,10 +29,10 @@ struct Stage {
 template <class T>
 void run_stages(const std::vector<Stage<T>>& stages, T* rows);
 
-// to[k] = from[places[k]] * factors[k] (cosine, sine), with real and imaginary parts of what is
-// read exchanged if asked to. Without `places`, from[k].
+// to[k] = from[order[k]] * factors[k] (cosine, sine), with real and imaginary parts of what is
+// read exchanged if asked to. Without `order`, from[k].
 template <class T>
-void times_factors(int64_t count, const T* factors, const int32_t* places, const T* from, T* to,
+void times_factors(int64_t count, const T* factors, const int32_t* order, const T* from, T* to,
                    bool exchange);
 
 // rows[k] *= table[k * stride] and on, a factor for each lane: [cosines, sines].
@@ -43,14 +43,14 @@ void times_table(int64_t count, const T* cosines, const T* sines, int64_t stride
 // complex ones: element t stands at lane[l] + t / 2 * step + t % 2 * part.
 template <class T>
 struct Lanes {
-  enum class Way {
-    Lines,  // each sequence's elements follow each other
-    Rows,   // each element's lanes do
-    Pairs,  // each complex number's lanes do
-    Apart,  // neither
+  enum class Access {
+    Contiguous,        // each sequence's elements follow each other
+    Interleaved,       // each element's lanes do
+    InterleavedPairs,  // each complex number's lanes do
+    Strided,           // neither
   };
-  Way way;
-  int64_t count;  // sequences; the other lanes are copies of the last (Lines) or not written
+  Access access;
+  int64_t count;  // sequences; the other lanes are copies of the last (Contiguous) or not written
   int64_t step, part;
   T* lane[kRow<T>];
 
@@ -62,11 +62,11 @@ struct Lanes {
 template <class T>
 struct Rows {
   T* rows;
-  const int32_t* places = nullptr;  // null: in order
-  bool exchange = false;            // real and imaginary parts change places
-  bool real = false;                // one number an entry: element t by the real part of place(t)
+  const int32_t* order = nullptr;  // null: in order
+  bool exchange = false;           // real and imaginary parts change places
+  bool real = false;               // one number an entry: element t by the real part of place(t)
 
-  T* entry(int64_t k) const { return rows + (places ? places[k] : k) * kEntry<T>; }
+  T* entry(int64_t k) const { return rows + (order ? order[k] : k) * kEntry<T>; }
   // Where in an entry the real (0) and the imaginary parts (1) stand.
   int64_t part(int64_t which) const { return (exchange ? 1 - which : which) * kRow<T>; }
   T* at(int64_t t) const { return real ? entry(t) + part(0) : entry(t / 2) + part(t & 1); }
@@ -74,7 +74,7 @@ struct Rows {
 
 // The first `count` elements from memory to rows and back; what goes out is scaled. Meanwhile those
 // of `next`, if it is not null and its elements follow each other, come nearer: these move memory
-// that the next call needs, at 16 places at once, which no processor sees by itself.
+// that the next call needs, at 16 addresses at once, which no processor sees by itself.
 template <class T>
 void gather(const Lanes<T>& lanes, int64_t count, const Rows<T>& rows,
             const Lanes<T>* next = nullptr);
@@ -82,10 +82,10 @@ template <class T>
 void scatter(const Lanes<T>& lanes, int64_t count, T scale, const Rows<T>& rows,
              const Lanes<T>* next = nullptr);
 
-// A real sequence of 2 m numbers was transformed as a complex one of m, left at `places`: makes
-// twice its m + 1 entries of that, the last at places[m]. turns: [m + 1, 2] of exp(-pi i k / m).
+// A real sequence of 2 m numbers was transformed as a complex one of m, left at `order`: makes
+// twice its m + 1 entries of that, the last at order[m]. turns: [m + 1, 2] of exp(-pi i k / m).
 template <class T>
-void split_half(int64_t m, const T* turns, const int32_t* places, T* rows);
+void split_half(int64_t m, const T* turns, const int32_t* order, T* rows);
 // The reverse, of entries in order, up to the transform. Real and imaginary parts come out
 // exchanged, for the inverse.
 template <class T>

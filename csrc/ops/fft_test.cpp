@@ -54,12 +54,12 @@ std::vector<T> transformed(std::vector<T> rows, const fft::Plan<T>& plan) {
 template <class T>
 void check_plan(int64_t n, double tolerance) {
   const std::vector<T> in = entries<T>(n * kEntry<T>);
-  const auto plan = fft::kept<fft::Plan<T>>(n);
+  const auto plan = fft::cached<fft::Plan<T>>(n);
   const std::vector<T> out = transformed(in, *plan);
   for (int64_t k = 0; k < n; ++k) {
     for (const int64_t lane : {int64_t{0}, kRow<T> - 1}) {
       const Complex sum = sum_of(n, k, [&](int64_t i) { return entry(in, i, lane); });
-      CHECK_NEAR(std::abs(entry(out, plan->places()[k], lane) - sum), 0, tolerance);
+      CHECK_NEAR(std::abs(entry(out, plan->order()[k], lane) - sum), 0, tolerance);
     }
   }
 }
@@ -82,25 +82,25 @@ void check_long(int64_t n, double tolerance) {
   }
 }
 
-// Element t of lane l at l * apart + t * step, parts of a complex number `part` apart.
+// Element t of lane l at l * stride + t * step, parts of a complex number `part` apart.
 template <class T>
-fft::Lanes<T> lanes_in(std::vector<T>& memory, typename fft::Lanes<T>::Way way, int64_t count,
-                       int64_t apart, int64_t step, int64_t part) {
-  fft::Lanes<T> lanes{way, count, step, part, {}};
+fft::Lanes<T> lanes_in(std::vector<T>& memory, typename fft::Lanes<T>::Access access, int64_t count,
+                       int64_t stride, int64_t step, int64_t part) {
+  fft::Lanes<T> lanes{access, count, step, part, {}};
   for (int64_t l = 0; l < kRow<T>; ++l) {
-    lanes.lane[l] = memory.data() + std::min(l, count - 1) * apart;
+    lanes.lane[l] = memory.data() + std::min(l, count - 1) * stride;
   }
   return lanes;
 }
 
 // To rows and back, both of them by the names of elements.
 template <class T>
-void check_moves(typename fft::Lanes<T>::Way way, int64_t elements, int64_t count, int64_t apart,
-                 int64_t step, int64_t part, bool exchange) {
+void check_moves(typename fft::Lanes<T>::Access access, int64_t elements, int64_t count,
+                 int64_t stride, int64_t step, int64_t part, bool exchange) {
   std::vector<T> memory = entries<T>(elements * kRow<T> * 4);
   std::vector<T> copy(memory.size(), T(9)), rows(static_cast<size_t>(elements * kEntry<T>));
-  const auto from = lanes_in(memory, way, count, apart, step, part);
-  const auto to = lanes_in(copy, way, count, apart, step, part);
+  const auto from = lanes_in(memory, access, count, stride, step, part);
+  const auto to = lanes_in(copy, access, count, stride, step, part);
   const fft::Rows<T> held{.rows = rows.data(), .exchange = exchange};
   fft::gather(from, elements, held);
   fft::scatter(to, elements, T(2), held);
@@ -119,25 +119,25 @@ void check_moves(typename fft::Lanes<T>::Way way, int64_t elements, int64_t coun
 template <class T>
 void check_half(int64_t m, double tolerance) {
   const std::vector<T> in = entries<T>(m * kEntry<T>);
-  const auto plan = fft::kept<fft::Plan<T>>(m);
-  const auto turns = fft::kept<fft::HalfTurns<T>>(2 * m);
+  const auto plan = fft::cached<fft::Plan<T>>(m);
+  const auto turns = fft::cached<fft::HalfTurns<T>>(2 * m);
   std::vector<T> rows = transformed(in, *plan);
   rows.resize(static_cast<size_t>((m + 1) * kEntry<T>));
-  fft::split_half(m, turns->data(), plan->places(), rows.data());
+  fft::split_half(m, turns->data(), plan->order(), rows.data());
   const int64_t lane = 1;
   const auto number = [&](int64_t i) { return in[i / 2 * kEntry<T> + i % 2 * kRow<T> + lane]; };
   std::vector<T> ordered;
   for (int64_t k = 0; k <= m; ++k) {
     const Complex sum = sum_of(2 * m, k, [&](int64_t i) { return Complex(number(i)); });
-    CHECK_NEAR(std::abs(entry(rows, plan->places()[k], lane) - 2.0 * sum), 0, tolerance);
-    const T* const found = rows.data() + plan->places()[k] * kEntry<T>;
+    CHECK_NEAR(std::abs(entry(rows, plan->order()[k], lane) - 2.0 * sum), 0, tolerance);
+    const T* const found = rows.data() + plan->order()[k] * kEntry<T>;
     ordered.insert(ordered.end(), found, found + kEntry<T>);
   }
   ordered[kRow<T> + lane] = ordered[m * kEntry<T> + kRow<T> + lane] = NAN;  // not looked at
   fft::merge_half(m, turns->data(), ordered.data());
   const std::vector<T> back = transformed(ordered, *plan);
   for (int64_t i = 0; i < m; ++i) {
-    const Complex found = entry(back, plan->places()[i], lane) / static_cast<double>(4 * m);
+    const Complex found = entry(back, plan->order()[i], lane) / static_cast<double>(4 * m);
     CHECK_NEAR(found.imag(), number(2 * i), tolerance);
     CHECK_NEAR(found.real(), number(2 * i + 1), tolerance);
   }
@@ -162,16 +162,18 @@ TEST(fft_moves) {
   for (const bool exchange : {false, true}) {
     for (const int64_t count : {1, 5, 8}) {
       for (const int64_t elements : {2, 6, 16, 20, 34}) {
-        check_moves<float>(Floats::Way::Lines, elements, 2 * count, elements, 2, 1, exchange);
-        check_moves<double>(Doubles::Way::Lines, elements, count, elements, 2, 1, exchange);
-        check_moves<double>(Doubles::Way::Apart, elements, count, 2, 4 * count, 1, exchange);
-        check_moves<float>(Floats::Way::Apart, elements, count, 1, 4 * count, 2 * count, exchange);
+        check_moves<float>(Floats::Access::Contiguous, elements, 2 * count, elements, 2, 1,
+                           exchange);
+        check_moves<double>(Doubles::Access::Contiguous, elements, count, elements, 2, 1, exchange);
+        check_moves<double>(Doubles::Access::Strided, elements, count, 2, 4 * count, 1, exchange);
+        check_moves<float>(Floats::Access::Strided, elements, count, 1, 4 * count, 2 * count,
+                           exchange);
       }
     }
-    check_moves<float>(Floats::Way::Pairs, 6, 16, 2, 40, 1, exchange);
-    check_moves<double>(Doubles::Way::Pairs, 6, 8, 2, 18, 1, exchange);
-    check_moves<float>(Floats::Way::Rows, 6, 16, 1, 36, 18, exchange);
-    check_moves<double>(Doubles::Way::Rows, 6, 8, 1, 20, 10, exchange);
+    check_moves<float>(Floats::Access::InterleavedPairs, 6, 16, 2, 40, 1, exchange);
+    check_moves<double>(Doubles::Access::InterleavedPairs, 6, 8, 2, 18, 1, exchange);
+    check_moves<float>(Floats::Access::Interleaved, 6, 16, 1, 36, 18, exchange);
+    check_moves<double>(Doubles::Access::Interleaved, 6, 8, 1, 20, 10, exchange);
   }
 }
 
@@ -183,7 +185,7 @@ TEST(fft_of_real_sequences) {
 TEST(fft_lanes_are_apart) {
   // A sequence has the same bits whatever stands beside it, not finite numbers for one.
   for (const int64_t n : {12, 49, 128, 127}) {
-    const auto plan = fft::kept<fft::Plan<float>>(n);
+    const auto plan = fft::cached<fft::Plan<float>>(n);
     std::vector<float> rows = entries<float>(n * kEntry<float>);
     const std::vector<float> expected = transformed(rows, *plan);
     for (int64_t i = 0; i < n; ++i) rows[i * kEntry<float> + 3] = INFINITY;

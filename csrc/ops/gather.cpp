@@ -25,14 +25,14 @@ IndexLines lines_of(const Tensor& index, Dims strides) {
   return lines;
 }
 
-// An indexed tensor: the index supplies the part of the place along `dim`.
-struct Places {
+// An indexed tensor: the index supplies the part of the offset along `dim`.
+struct LinePlan {
   Tensor index;  // contiguous int64, checked
   IndexLines lines;
   int64_t stride;  // along dim
   int64_t length;  // of a line
   // Whether two lines never meet the same element.
-  bool apart;
+  bool disjoint;
 
   const int64_t* line(int64_t i) const { return index.data_as<const int64_t>() + i * length; }
 };
@@ -62,7 +62,7 @@ void check_range(const char* op, const Tensor& index, int64_t dim, int64_t size)
   }
 }
 
-Places make_places(const char* op, const Tensor& self, int64_t dim, const Tensor& index) {
+LinePlan plan_lines(const char* op, const Tensor& self, int64_t dim, const Tensor& index) {
   WEFT_CHECK(index.dtype() == DType::I64 || index.dtype() == DType::I32, op,
              ": expected an int64 or int32 index, got ", index.dtype());
   const Tensor dense = in_order(as_dtype(index, DType::I64));
@@ -75,23 +75,23 @@ Places make_places(const char* op, const Tensor& self, int64_t dim, const Tensor
 
 // body(first line, last line) over all lines; on several threads where `safe`.
 template <class Fn>
-void for_lines(const Places& places, bool safe, Fn&& body) {
-  const auto count = static_cast<int64_t>(places.lines.base.size());
+void for_lines(const LinePlan& plan, bool safe, Fn&& body) {
+  const auto count = static_cast<int64_t>(plan.lines.base.size());
   if (!safe) return body(0, count);
-  parallel_for(count, (int64_t{1} << 14) / std::max<int64_t>(places.length, 1) + 1, body);
+  parallel_for(count, (int64_t{1} << 14) / std::max<int64_t>(plan.length, 1) + 1, body);
 }
 
 // write(element of self, element of src) for every index.
 template <class T, class Fn>
-void for_each_pair(const Places& places, const IndexLines& source, T* self, const T* src,
+void for_each_pair(const LinePlan& plan, const IndexLines& source, T* self, const T* src,
                    Fn&& write) {
-  for_lines(places, places.apart, [&](int64_t begin, int64_t end) {
+  for_lines(plan, plan.disjoint, [&](int64_t begin, int64_t end) {
     for (int64_t l = begin; l < end; ++l) {
-      const int64_t* index = places.line(l);
-      T* to = self + places.lines.base[static_cast<size_t>(l)];
+      const int64_t* index = plan.line(l);
+      T* to = self + plan.lines.base[static_cast<size_t>(l)];
       const T* from = src + source.base[static_cast<size_t>(l)];
-      for (int64_t i = 0; i < places.length; ++i) {
-        write(to[i * places.lines.step + index[i] * places.stride], from[i * source.step]);
+      for (int64_t i = 0; i < plan.length; ++i) {
+        write(to[i * plan.lines.step + index[i] * plan.stride], from[i * source.step]);
       }
     }
   });
@@ -107,13 +107,13 @@ void scatter_into(const char* op, const Tensor& self, int64_t dim, const Tensor&
   self.check_writable(op);
   check_no_overlap(op, self);
   if (index.numel() == 0) return;
-  const Tensor target = as_vector(self), places = as_vector(index);
+  const Tensor target = as_vector(self), positions = as_vector(index);
   Tensor from = as_vector(src);
-  check_fits(op, "self", places, target, dim);
-  check_fits(op, "src", places, from, -1);
+  check_fits(op, "self", positions, target, dim);
+  check_fits(op, "src", positions, from, -1);
   if (from.storage() == target.storage()) from = contiguous_copy(from);
-  const Places plan = make_places(op, target, dim, places);
-  const IndexLines source = lines_of(places, from.strides());
+  const LinePlan plan = plan_lines(op, target, dim, positions);
+  const IndexLines source = lines_of(positions, from.strides());
   if (how == Write::Set) {
     dispatch_size(self.dtype(), [&]<class T>(std::type_identity<T>) {
       for_each_pair(plan, source, target.data_as<T>(), from.data_as<const T>(),
@@ -140,9 +140,9 @@ Tensor gather(const Tensor& self, int64_t dim, const Tensor& index, bool) {
   dim = wrap_dim("gather", dim, self.dim());
   Tensor out = Tensor::empty(index.sizes(), self.dtype(), self.device(), "gather");
   if (index.numel() == 0) return out;
-  const Tensor from = as_vector(self), places = as_vector(index);
-  check_fits("gather", "self", places, from, dim);
-  const Places plan = make_places("gather", from, dim, places);
+  const Tensor from = as_vector(self), positions = as_vector(index);
+  check_fits("gather", "self", positions, from, dim);
+  const LinePlan plan = plan_lines("gather", from, dim, positions);
   dispatch_size(self.dtype(), [&]<class T>(std::type_identity<T>) {
     for_lines(plan, true, [&](int64_t begin, int64_t end) {
       for (int64_t l = begin; l < end; ++l) {

@@ -31,10 +31,10 @@ struct Rows {
 };
 
 // Memory of a thread: what it packs.
-class Room {
+class Workspace {
  public:
   // Rows so far apart that those of a tile would share few places of the nearest cache are copied.
-  explicit Room(const PackedProduct& t)
+  explicit Workspace(const PackedProduct& t)
       : t_(t),
         copies_(t.factors || t.a.column != 1 ||
                 t.a.row % (t.of == Elements::Floats ? 1024 : 512) == 0),
@@ -70,11 +70,11 @@ class Room {
 
 // So much of the depth of so many columns.
 void add_part(const PackedProduct& t, const Rows& from, int64_t first, int64_t count,
-              int64_t column, int64_t columns, int64_t begin, int64_t depth, Room& room) {
+              int64_t column, int64_t columns, int64_t begin, int64_t depth, Workspace& workspace) {
   const int64_t step = t.strips ? columns : kPair;  // of what is multiplied at once
   for (int64_t j = column; j < column + columns; j += step) {
     const int64_t width = std::min(step, column + columns - j), at = first * t.n + j;
-    const float* const to = room.strips(begin, depth, j, width);
+    const float* const to = workspace.strips(begin, depth, j, width);
     const Sink last = begin + depth == t.k ? t.sink.at(at, j) : Sink{};
     gemm_strips(count, width, depth, from.data, from.row, to, (t.strips ? t.k : depth) * kStrip,
                 t.add || begin > 0, t.out + at, t.n, last, t.of);
@@ -83,7 +83,7 @@ void add_part(const PackedProduct& t, const Rows& from, int64_t first, int64_t c
 
 // Some rows and columns of the result: in parts of columns, which stay in the second-level cache
 // until they are finished.
-void run_piece(const PackedProduct& t, const Split::Piece& piece, Room& room) {
+void run_piece(const PackedProduct& t, const Split::Piece& piece, Workspace& workspace) {
   const auto [group, first, count, column, columns] = piece;
   constexpr int64_t kPart = 16 * kPair;
   const int64_t blocks = (t.k + kBlockDepth - 1) / kBlockDepth;
@@ -91,8 +91,8 @@ void run_piece(const PackedProduct& t, const Split::Piece& piece, Room& room) {
     const int64_t width = std::min(kPart, column + columns - j);
     for (int64_t block = 0; block < blocks; ++block) {
       const int64_t begin = t.k * block / blocks, depth = t.k * (block + 1) / blocks - begin;
-      const Rows from = room.rows(first, count, begin, depth);
-      add_part(t, from, first, count, j, width, begin, depth, room);
+      const Rows from = workspace.rows(first, count, begin, depth);
+      add_part(t, from, first, count, j, width, begin, depth, workspace);
     }
   }
 }
@@ -102,10 +102,10 @@ void run_piece(const PackedProduct& t, const Split::Piece& piece, Room& room) {
 void PackedProduct::run() const {
   const Split s = split_work(m, kRows, n, 1, k);
   parallel_for(s.pieces(), s.grain, [&](int64_t begin, int64_t end) {
-    Room room(*this);
+    Workspace workspace(*this);
     for (int64_t i = begin; i < end; ++i) {
       const Split::Piece piece = s[i];
-      if (piece.count > 0) run_piece(*this, piece, room);
+      if (piece.count > 0) run_piece(*this, piece, workspace);
     }
   });
 }

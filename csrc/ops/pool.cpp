@@ -32,8 +32,8 @@ Axis make_axis(const char* op, int64_t size, size_t at, IntList kernel, IntList 
   WEFT_CHECK(axis.padding >= 0 && axis.padding <= axis.kernel / 2, op,
              ": expected padding of at most half the kernel size, got padding ", AsTuple{padding},
              " and kernel_size ", AsTuple{kernel});
-  const int64_t room = size + 2 * axis.padding - axis.dilation * (axis.kernel - 1) - 1;
-  const int64_t rounded = room + (ceil_mode ? axis.stride - 1 : 0);
+  const int64_t span = size + 2 * axis.padding - axis.dilation * (axis.kernel - 1) - 1;
+  const int64_t rounded = span + (ceil_mode ? axis.stride - 1 : 0);
   axis.out = rounded < 0 ? 0 : rounded / axis.stride + 1;
   // The last window must start inside the input or its left padding.
   if (ceil_mode && (axis.out - 1) * axis.stride >= size + axis.padding) --axis.out;

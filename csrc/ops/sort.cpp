@@ -111,10 +111,10 @@ void top_of_row(const RowKeys<T>& keys, int64_t length, int64_t k, bool sorted, 
   put(keys, scratch, k, to);
 }
 
-// order(keys, scratch, result) for every row; `count` elements of each are kept, and `room` packed
-// keys have room in the scratch.
+// order(keys, scratch, result) for every row: the first `count` elements. The scratch holds
+// `packed` keys.
 template <class T, class Order>
-void order_rows(const Tensor& rows, int64_t count, int64_t room, bool descending, const Pair& out,
+void order_rows(const Tensor& rows, int64_t count, int64_t packed, bool descending, const Pair& out,
                 Order&& order) {
   const int64_t length = rows.sizes().back();
   const int64_t row_count = length == 0 ? 0 : rows.numel() / length;
@@ -123,7 +123,7 @@ void order_rows(const Tensor& rows, int64_t count, int64_t room, bool descending
   auto* indices = std::get<1>(out).template data_as<int64_t>();
   parallel_for(row_count, (int64_t{1} << 12) / std::max<int64_t>(length, 1) + 1,
                [&](int64_t begin, int64_t end) {
-                 Scratch<Entry<T>> scratch(room);
+                 Scratch<Entry<T>> scratch(packed);
                  for (int64_t r = begin; r < end; ++r) {
                    order(RowKeys<T>{data + r * length, descending}, scratch.data(),
                          RowResult<T>{values + r * count, indices + r * count});
@@ -146,8 +146,8 @@ Pair sort(const Tensor& self, std::optional<bool>, int64_t dim, bool descending)
                  Tensor::empty(rows.sizes(), DType::I64, self.device(), "sort")};
   dispatch_ordered("sort", self.dtype(), [&]<class T>(std::type_identity<T>) {
     const int64_t length = rows.sizes().back();
-    const int64_t room = length < kRadixFrom<T> ? length : 0;
-    order_rows<T>(rows, length, room, descending, out,
+    const int64_t packed = length < kRadixFrom<T> ? length : 0;
+    order_rows<T>(rows, length, packed, descending, out,
                   [&](const RowKeys<T>& keys, Entry<T>* scratch, RowResult<T> to) {
                     sort_row(keys, length, scratch, to);
                   });

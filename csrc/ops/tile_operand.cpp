@@ -237,7 +237,7 @@ TileRule tile_rule(const Space& space, std::span<const View* const> views, bool 
     rule.most = INT64_MAX;
   } else if (scratch > 0) {
     constexpr int64_t kScratchBytes = 16384;
-    rule.most = rule.room = std::clamp(kScratchBytes / scratch, kTile, 4 * kTile);
+    rule.most = rule.capacity = std::clamp(kScratchBytes / scratch, kTile, 4 * kTile);
     rule.whole_rows = rule.whole_rows && row <= rule.most;
   }
   return rule;

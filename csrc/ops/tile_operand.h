@@ -106,10 +106,10 @@ void describe(View& view, const Space& space);
 
 // How long the tiles of a walk are.
 struct TileRule {
-  int64_t most = kTile;     // elements of a tile
-  int64_t room = kTile;     // the most that can go through scratch
-  bool whole_rows = false;  // fastest dimension is short: tiles of several rows
-  bool linear = false;      // everything is linear: rows do not matter
+  int64_t most = kTile;      // elements of a tile
+  int64_t capacity = kTile;  // the most that can go through scratch
+  bool whole_rows = false;   // fastest dimension is short: tiles of several rows
+  bool linear = false;       // everything is linear: rows do not matter
 
   int64_t next(const Space& space, const Cursor& at, int64_t left) const noexcept {
     const int64_t row = space.sizes[0];

@@ -387,7 +387,7 @@ void Planner::set_rule(PassPlan& pass) {
   pass.rule = tile_rule(walk_.tiled(), views, pass.tile_steps.size() <= 1);
   if (walk_.vertical) {
     pass.rule.most = walk_.width;
-    pass.rule.room = kTile;
+    pass.rule.capacity = kTile;
     pass.rule.whole_rows = pass.rule.whole_rows && walk_.outer.sizes[0] <= walk_.width;
   } else {
     // Several steps on what lies in place: the tile need only stay in L1 from one to the next.

@@ -27,10 +27,10 @@ void copy_item(void* to, const void* from, size_t item) {
   }
 }
 
-int64_t tile_room(const RowWalk& walk) {
-  int64_t room = walk.lanes();
-  for (const PassPlan& pass : walk.passes) room = std::max(room, pass.rule.room);
-  return room;
+int64_t tile_capacity(const RowWalk& walk) {
+  int64_t capacity = walk.lanes();
+  for (const PassPlan& pass : walk.passes) capacity = std::max(capacity, pass.rule.capacity);
+  return capacity;
 }
 
 }  // namespace
@@ -40,7 +40,7 @@ size_t RowWorker::slot_bytes(int number, bool leads) const {
   const Slot& slot = walk_.program.slots[number];
   int64_t elements = 0;
   if (slot.kind == SlotKind::Tile) {
-    elements = !slot.kept ? tile_room(walk_) : leads ? walk_.width * walk_.row.numel : 0;
+    elements = !slot.kept ? tile_capacity(walk_) : leads ? walk_.width * walk_.row.numel : 0;
   } else if (slot.kind == SlotKind::Row && leads) {
     elements = walk_.width * walk_.wide;
   }
@@ -50,7 +50,7 @@ size_t RowWorker::slot_bytes(int number, bool leads) const {
 size_t RowWorker::arena_bytes(bool leads) const {
   size_t nbytes = Arena::rounded(walk_.program.steps.size() * sizeof(*scalars_));
   for (const RowOperand& operand : walk_.operands) {
-    nbytes += buffer_bytes(operand.view, tile_room(walk_));
+    nbytes += buffer_bytes(operand.view, tile_capacity(walk_));
   }
   for (size_t s = 0; s < walk_.program.slots.size(); ++s) {
     nbytes += Arena::rounded(slot_bytes(static_cast<int>(s), leads));
@@ -70,7 +70,7 @@ size_t RowWorker::arena_bytes(bool leads) const {
 RowWorker::RowWorker(const RowWalk& walk, const RowWorker* leader)
     : walk_(walk), arena_(arena_bytes(leader == nullptr)) {
   for (size_t i = 0; i < walk.operands.size(); ++i) {
-    buffers_[i] = give_buffer(walk.operands[i].view, tile_room(walk), arena_);
+    buffers_[i] = give_buffer(walk.operands[i].view, tile_capacity(walk), arena_);
     origins_[i] = bases_[i] = walk.operands[i].view.base;
   }
   for (size_t s = 0; s < walk.program.slots.size(); ++s) {

@@ -29,7 +29,8 @@ void run_on_cpu(const Walk& walk);
 // One thread's part of a walk.
 class Worker {
  public:
-  explicit Worker(const Walk& walk) : walk_(walk), tile_(walk.rule.room), arena_(arena_bytes()) {
+  explicit Worker(const Walk& walk)
+      : walk_(walk), tile_(walk.rule.capacity), arena_(arena_bytes()) {
     for (size_t v = 0; v < walk.views.size(); ++v) {
       buffers_[v] = give_buffer(walk.views[v], tile_, arena_);
       bases_[v] = walk.views[v].base;

@@ -112,14 +112,14 @@ double round_digits(double a, int64_t ndigits) {
     std::array<char, 400> whole_digits;
     const int digits =
         std::snprintf(whole_digits.data(), whole_digits.size(), "%.0f", std::fabs(a));
-    const int64_t kept = digits + ndigits;
-    if (kept < 0) return std::copysign(0.0, a);
-    if (kept == 0) {
+    const int64_t significant = digits + ndigits;
+    if (significant < 0) return std::copysign(0.0, a);
+    if (significant == 0) {
       const double step = std::pow(10.0, static_cast<double>(-ndigits));
       return std::fabs(a) > step / 2 ? std::copysign(step, a) : std::copysign(0.0, a);
     }
     std::array<char, 400> text;
-    std::snprintf(text.data(), text.size(), "%.*e", static_cast<int>(kept - 1), a);
+    std::snprintf(text.data(), text.size(), "%.*e", static_cast<int>(significant - 1), a);
     return std::strtod(text.data(), nullptr);
   }
   std::array<char, 800> text;

@@ -238,10 +238,10 @@ std::string str_title(Text text) {
 // ---- padding ----
 
 std::string str_center(Text text, int64_t width, Text fill) {
-  const int64_t room = missing(text, width);
-  // Of an odd room the larger half is left where the width is odd too, as in Python.
-  const int64_t left = room / 2 + (room & width & 1);
-  return padded("center", text, left, room - left, fill);
+  const int64_t padding = missing(text, width);
+  // Of an odd padding the larger half is left where the width is odd too, as in Python.
+  const int64_t left = padding / 2 + (padding & width & 1);
+  return padded("center", text, left, padding - left, fill);
 }
 std::string str_ljust(Text text, int64_t width, Text fill) {
   return padded("ljust", text, 0, missing(text, width), fill);

@@ -40,10 +40,10 @@ void DictObject::set(const Value& key, Value value) {
   ++taken_;
 }
 
-void DictObject::rebuild(size_t room) {
-  WEFT_CHECK(room < kGap / 4, "dict: expected fewer than 2**30 entries, got ", room);
+void DictObject::rebuild(size_t capacity) {
+  WEFT_CHECK(capacity < kGap / 4, "dict: expected fewer than 2**30 entries, got ", capacity);
   std::erase_if(entries_, [](const Entry& entry) { return !entry.used; });
-  table_.assign(std::bit_ceil(room * 3 < 8 ? size_t{8} : room * 3), kFree);
+  table_.assign(std::bit_ceil(capacity * 3 < 8 ? size_t{8} : capacity * 3), kFree);
   const size_t mask = table_.size() - 1;
   for (size_t i = 0; i < entries_.size(); ++i) {
     size_t slot = entries_[i].hash & mask;

@@ -46,7 +46,7 @@ class DictObject final : public ValueObject {
   static constexpr uint32_t kFree = UINT32_MAX, kGap = UINT32_MAX - 1;
   // The slot in table_ of the key, or the free one where the search ended.
   size_t probe(const Value& key, uint64_t hash) const;
-  void rebuild(size_t room);
+  void rebuild(size_t capacity);
   void erase_slot(size_t slot);
 
   std::vector<Entry> entries_;

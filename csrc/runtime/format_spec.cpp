@@ -100,13 +100,13 @@ std::string grouped(const std::string& digits, char separator, size_t size) {
 }
 
 std::string filled(const std::string& body, const FormatSpec& spec, char align) {
-  const int64_t room = spec.width - count_characters(body);
-  if (room <= 0) return body;
-  const int64_t left = align == '<' ? 0 : align == '^' ? room / 2 : room;
+  const int64_t padding = spec.width - count_characters(body);
+  if (padding <= 0) return body;
+  const int64_t left = align == '<' ? 0 : align == '^' ? padding / 2 : padding;
   std::string result;
   for (int64_t i = 0; i < left; ++i) result += spec.fill;
   result += body;
-  for (int64_t i = left; i < room; ++i) result += spec.fill;
+  for (int64_t i = left; i < padding; ++i) result += spec.fill;
   return result;
 }
 
