@@ -14,13 +14,17 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import sys
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from weft._runtime.exports import list_own as _list_own
+from weft.utils._pytree_keys import GetAttrKey, KeyPath, MappingKey, SequenceKey
+from weft.utils._pytree_keys import key_get as key_get
+from weft.utils._pytree_keys import keystr as keystr
+from weft.utils._pytree_texts import TEXTS, Text, text_of, type_of
+from weft.utils._pytree_texts import _register_namedtuple as _register_namedtuple
 
 PyTree = Any
 Context = Any
@@ -119,7 +123,7 @@ def register_pytree_node(
         raise ValueError(f"register_pytree_node: expected a new type, got {cls.__name__} again")
     SUPPORTED_NODES[cls] = _Kind(flatten_fn, unflatten_fn)
     if serialized_type_name is not None:
-        _TEXTS[cls] = _Text(serialized_type_name, to_dumpable_context, from_dumpable_context)
+        TEXTS[cls] = Text(serialized_type_name, to_dumpable_context, from_dumpable_context)
 
 
 _register_pytree_node = register_pytree_node  # its name before it was public
@@ -344,71 +348,6 @@ def tree_any_only(
 # Paths ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class SequenceKey:
-    """A step to the part of a list or tuple at a place."""
-
-    idx: int
-
-    def __str__(self) -> str:
-        return f"[{self.idx!r}]"
-
-    def get(self, sequence: Any) -> Any:
-        """The part."""
-        return sequence[self.idx]
-
-
-@dataclass(frozen=True)
-class MappingKey:
-    """A step to the part of a dict under a key."""
-
-    key: Any
-
-    def __str__(self) -> str:
-        return f"[{self.key!r}]"
-
-    def get(self, mapping: Any) -> Any:
-        """The part."""
-        return mapping[self.key]
-
-
-@dataclass(frozen=True)
-class GetAttrKey:
-    """A step to the part of a named tuple of a name."""
-
-    name: str
-
-    def __str__(self) -> str:
-        return f".{self.name}"
-
-    def get(self, obj: Any) -> Any:
-        """The part."""
-        return getattr(obj, self.name)
-
-
-KeyPath = tuple[Any, ...]
-
-
-def keystr(kp: KeyPath) -> str:
-    """A path as it is written in Python.
-
-    >>> keystr((MappingKey("a"), SequenceKey(1)))
-    "['a'][1]"
-    """
-    return "".join(map(str, kp))
-
-
-def key_get(obj: Any, kp: KeyPath) -> Any:
-    """The part at a path.
-
-    >>> key_get({"a": [1, 2]}, (MappingKey("a"), SequenceKey(1)))
-    2
-    """
-    for step in kp:
-        obj = step.get(obj)
-    return obj
-
-
 def tree_flatten_with_path(
     tree: PyTree, is_leaf: IsLeaf = None
 ) -> tuple[list[tuple[KeyPath, Any]], TreeSpec]:
@@ -458,55 +397,6 @@ def tree_map_with_path(
 # Structures as texts ----------------------------------------------------------------------------
 
 
-class _Text(NamedTuple):
-    name: str
-    to_dumpable_context: Callable[[Any], Any] | None = None
-    from_dumpable_context: Callable[[Any], Any] | None = None
-
-
-def _register_namedtuple(cls: Any, *, serialized_type_name: str) -> None:
-    """Says the name of a class of named tuples in texts of `treespec_dumps`."""
-    _TEXTS[cls] = _Text(serialized_type_name)
-
-
-def _text_of(cls: Any) -> _Text:
-    if cls not in _TEXTS:
-        raise NotImplementedError(
-            f"treespec_dumps: expected a type registered with a serialized_type_name, got {cls}"
-        )
-    return _TEXTS[cls]
-
-
-def _type_of(name: str) -> Any:
-    found = next((cls for cls, text in _TEXTS.items() if text.name == name), None)
-    if found is None:
-        raise NotImplementedError(f"treespec_loads: expected a registered type, got {name!r}")
-    return found
-
-
-def _told_default(context: Any) -> dict[str, Any]:
-    made, keys = context
-    where = {"module": made.__module__, "name": made.__qualname__}
-    return {f"default_factory_{k}": v for k, v in where.items()} | {"dict_context": keys}
-
-
-def _default_told(text: dict[str, Any]) -> list[Any]:
-    module, name = text["default_factory_module"], text["default_factory_name"]
-    # Nothing is imported because a text says so.
-    made = getattr(sys.modules.get(module), name, None)
-    if made is None:
-        raise NotImplementedError(f"treespec_loads: expected a known type, got {module}.{name}")
-    return [made, text["dict_context"]]
-
-
-_TEXTS: dict[Any, _Text] = {
-    **{cls: _Text(f"builtins.{cls.__name__}") for cls in (tuple, list, dict)},
-    **{cls: _Text(f"collections.{cls.__name__}") for cls in (OrderedDict, deque)},
-    namedtuple: _Text("collections.namedtuple", lambda cls: _text_of(cls).name, _type_of),
-    defaultdict: _Text("collections.defaultdict", _told_default, _default_told),
-}
-
-
 def treespec_dumps(treespec: TreeSpec, protocol: int | None = None) -> str:
     """A structure as a text in JSON, as PyTorch writes it; protocol 1 is the only one.
 
@@ -526,7 +416,7 @@ def treespec_dumps(treespec: TreeSpec, protocol: int | None = None) -> str:
 def _told(spec: TreeSpec) -> dict[str, Any]:
     name = context = None
     if spec.type is not None:
-        name, tell, _ = _text_of(spec.type)
+        name, tell, _ = text_of(spec.type)
         context = tell(spec.context) if tell else json.dumps(spec.context)
     return {
         "type": name,
@@ -552,9 +442,9 @@ def treespec_loads(serialized: str) -> TreeSpec:
 def _spec_of(text: dict[str, Any]) -> TreeSpec:
     if text["type"] is None:
         return LeafSpec()
-    kind = _type_of(text["type"])
-    read = _TEXTS[kind].from_dumpable_context or json.loads
+    kind = type_of(text["type"])
+    read = TEXTS[kind].from_dumpable_context or json.loads
     return TreeSpec(kind, read(text["context"]), [_spec_of(part) for part in text["children_spec"]])
 
 
-_list_own(vars(), "PyTree")
+_list_own(vars(), "PyTree GetAttrKey MappingKey SequenceKey key_get keystr")
