@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from weft.jit.ir.types import Type
@@ -80,6 +80,15 @@ class Block(User):
     def last(self) -> Node | None:
         """The last node."""
         return self._last
+
+    def change(self, rule: Callable[[Node], bool]) -> bool:
+        """Applies a rule to every node, those of inner blocks first; True if one changed."""
+        changed = False
+        for node in self:
+            for inner in node.blocks:
+                changed |= inner.change(rule)
+            changed |= rule(node)
+        return changed
 
     def walk(self) -> Iterator[Node]:
         """All nodes in order, each before those of its nested blocks."""

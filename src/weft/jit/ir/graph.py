@@ -109,10 +109,7 @@ class Graph:
         range: SourceRange | None = None,
     ) -> Node:
         """Creates a node and puts it at the insertion point."""
-        node = self.create(kind, inputs, output_types, attrs, range)
-        block, before = self._place
-        block._link(node, before)
-        return node
+        return self.insert(self.create(kind, inputs, output_types, attrs, range))
 
     def constant(self, value: Any, type: Type | None = None) -> Value:
         """A prim::Constant at the insertion point. The type follows from the value if not given."""

@@ -15,7 +15,6 @@ from typing import Any
 
 from weft.jit.ir import Graph, Node, TupleType, is_subtype, type_of_constant
 from weft.jit.ir import types as ty
-from weft.jit.ir.graph import Block
 from weft.jit.passes.operators import has_tag, operator_of
 from weft.jit.passes.options import DEFAULT, Options
 
@@ -25,16 +24,7 @@ _LONGEST = 10_000  # characters of a string or item of a tuple worth keeping
 
 def run(graph: Graph, options: Options = DEFAULT) -> bool:
     """Folds in program order, so that one feeds the next; True if anything was."""
-    return _block(graph.block)
-
-
-def _block(block: Block) -> bool:
-    changed = False
-    for node in block:
-        for inner in node.blocks:
-            changed |= _block(inner)
-        changed |= _fold(node)
-    return changed
+    return graph.block.change(_fold)
 
 
 def _fold(node: Node) -> bool:

@@ -16,23 +16,19 @@ from weft.jit.passes.options import DEFAULT, Options
 
 def run(graph: Graph, options: Options = DEFAULT) -> bool:
     """Simplifies every block, inner ones first; True if anything changed."""
-    return _block(graph.block)
+    return graph.block.change(_simplify)
 
 
-def _block(block: Block) -> bool:
-    changed = False
-    for node in block:
-        for inner in node.blocks:
-            changed |= _block(inner)
-        if node.kind == "prim::If":
-            changed |= _if(node)
-        elif node.kind == "prim::Loop":
-            changed |= _loop(node)
-        elif node.kind == "prim::unchecked_cast" and _says_nothing(node):
-            node.replace_outputs_with(node.inputs)
-            node.destroy()
-            changed = True
-    return changed
+def _simplify(node: Node) -> bool:
+    if node.kind == "prim::If":
+        return _if(node)
+    if node.kind == "prim::Loop":
+        return _loop(node)
+    if node.kind != "prim::unchecked_cast" or not _says_nothing(node):
+        return False
+    node.replace_outputs_with(node.inputs)
+    node.destroy()
+    return True
 
 
 def _says_nothing(cast: Node) -> bool:

@@ -7,36 +7,24 @@ result stays within the limits of the options.
 from __future__ import annotations
 
 from weft.jit.ir import INT, Graph, Node, Value, clone_node
-from weft.jit.ir.graph import Block
 from weft.jit.passes.control_flow import known_trips
 from weft.jit.passes.options import DEFAULT, Options
 
 
 def run(graph: Graph, options: Options = DEFAULT) -> bool:
     """Unrolls what is short enough; True if anything was."""
-    return _block(graph.block, options)
-
-
-def _block(block: Block, options: Options) -> bool:
-    changed = False
-    for node in block:
-        for inner in node.blocks:
-            changed |= _block(inner, options)
-        if node.kind == "prim::Loop" and _is_short(node, options):
-            _unroll(node)
-            changed = True
-    return changed
+    return graph.block.change(lambda node: _is_short(node, options) and _unroll(node))
 
 
 def _is_short(node: Node, options: Options) -> bool:
-    trips = known_trips(node)
+    trips = known_trips(node) if node.kind == "prim::Loop" else None
     if trips is None or trips > options.unroll_trips:
         return False
     size = sum(1 for inner in node.walk() if inner.kind != "prim::Constant")
     return trips * size <= options.unroll_limit
 
 
-def _unroll(loop: Node) -> None:
+def _unroll(loop: Node) -> bool:
     graph, body = loop.graph, loop.blocks[0]
     carried: list[Value] = list(loop.inputs[2:])
     for trip in range(known_trips(loop) or 0):
@@ -48,3 +36,4 @@ def _unroll(loop: Node) -> None:
         carried = [mapping.get(value, value) for value in body.returns[1:]]
     loop.replace_outputs_with(carried)
     loop.destroy()
+    return True
