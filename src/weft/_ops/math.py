@@ -257,30 +257,22 @@ backward_op(
 
 # ---- the greater and the lesser beside NaN ----
 
-op(
-    "fmax(Tensor self, Tensor other) -> Tensor",
-    doc="The greater of both, element by element; NaN only where both are.",
-    pointwise=lambda self, other: lang.fmax(self, other),
-    dtypes=("bool", *_REAL),
-    tags=("commutative",),
-    grad={
-        "self": "where((self >= other).logical_or(other.isnan()), grad, 0)",
-        "other": "where((self >= other).logical_or(other.isnan()), 0, grad)",
-    },
-    inplace=None,
-)
-op(
-    "fmin(Tensor self, Tensor other) -> Tensor",
-    doc="The lesser of both, element by element; NaN only where both are.",
-    pointwise=lambda self, other: lang.fmin(self, other),
-    dtypes=("bool", *_REAL),
-    tags=("commutative",),
-    grad={
-        "self": "where((self <= other).logical_or(other.isnan()), grad, 0)",
-        "other": "where((self <= other).logical_or(other.isnan()), 0, grad)",
-    },
-    inplace=None,
-)
+for _name, _which, _wins, _formula in (
+    ("fmax", "greater", ">=", lambda self, other: lang.fmax(self, other)),
+    ("fmin", "lesser", "<=", lambda self, other: lang.fmin(self, other)),
+):
+    op(
+        f"{_name}(Tensor self, Tensor other) -> Tensor",
+        doc=f"The {_which} of both, element by element; NaN only where both are.",
+        pointwise=_formula,
+        dtypes=("bool", *_REAL),
+        tags=("commutative",),
+        grad={
+            "self": f"where((self {_wins} other).logical_or(other.isnan()), grad, 0)",
+            "other": f"where((self {_wins} other).logical_or(other.isnan()), 0, grad)",
+        },
+        inplace=None,
+    )
 op(
     "copysign.Tensor(Tensor self, Tensor other) -> Tensor",
     doc="The size of self with the sign of other.",
@@ -362,9 +354,7 @@ def _greatest(dtype: Any) -> Any:
         return 65504.0
     if dtype == ops.bfloat16:
         return 3.3895313892515355e38
-    if dtype == ops.float64:
-        return 1.7976931348623157e308
-    if dtype == ops.complex128:
+    if dtype == ops.float64 or dtype == ops.complex128:
         return 1.7976931348623157e308
     return 3.4028234663852886e38
 

@@ -249,21 +249,12 @@ class Registry:
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Adds a parameter under `name`; None holds its place (and is not in state_dict)."""
-        self._check_new_name("register_parameter", name, PARAMETER)
-        if param is not None and not isinstance(param, Parameter):
-            raise TypeError(
-                f"register_parameter: expected a Parameter or None for {name!r}, "
-                f"got {_typename(param)}"
-            )
+        self._check_member("register_parameter", name, PARAMETER, param, Parameter, "Parameter")
         self._add(name, param, PARAMETER)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Adds a tensor that is state but not learned; `persistent` puts it into state_dict."""
-        self._check_new_name("register_buffer", name, BUFFER)
-        if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(
-                f"register_buffer: expected a Tensor or None for {name!r}, got {_typename(tensor)}"
-            )
+        self._check_member("register_buffer", name, BUFFER, tensor, Tensor, "Tensor")
         self._add(name, tensor, BUFFER)
         if persistent:
             self._non_persistent_buffers_set.discard(name)
@@ -276,14 +267,13 @@ class Registry:
 
     def add_module(self, name: str, module: Any) -> None:
         """Adds a child module under `name`; None holds its place."""
-        self._check_new_name("add_module", name, MODULE)
-        if module is not None and not isinstance(module, Registry):
-            raise TypeError(
-                f"add_module: expected a Module or None for {name!r}, got {_typename(module)}"
-            )
+        self._check_member("add_module", name, MODULE, module, Registry, "Module")
         self._add(name, module, MODULE)
 
-    def _check_new_name(self, operation: str, name: str, kind: str) -> None:
+    def _check_member(
+        self, operation: str, name: str, kind: str, value: Any, type_: Any, what: str
+    ) -> None:
+        """Checks a new name, and that the value is None or of a type."""
         if "_kinds" not in self.__dict__:
             raise AttributeError(f"{operation}: expected Module.__init__() to be called before")
         if not isinstance(name, str):
@@ -292,6 +282,10 @@ class Registry:
             raise KeyError(f"{operation}: expected a non-empty name without '.', got {name!r}")
         if self._kinds.get(name) != kind and hasattr(self, name):
             raise KeyError(f"{operation}: expected an unused name, got the attribute {name!r}")
+        if value is not None and not isinstance(value, type_):
+            raise TypeError(
+                f"{operation}: expected a {what} or None for {name!r}, got {_typename(value)}"
+            )
 
     # Walking ----------------------------------------------------------------------------------
 
