@@ -58,12 +58,12 @@ class Layout(NamedTuple):
         strides = [math.prod(max(n, 1) for n in sizes[i + 1 :]) for i in range(len(sizes))]
         return Layout(sizes, tuple(strides))
 
-    def places(self) -> list[int]:
+    def offsets(self) -> list[int]:
         """Where the elements lie, in row-major order of their indices."""
-        places = [self.offset]
+        offsets = [self.offset]
         for size, stride in zip(self.sizes, self.strides):
-            places = [place + i * stride for place in places for i in range(size)]
-        return places
+            offsets = [place + i * stride for place in offsets for i in range(size)]
+        return offsets
 
     def permute(self, order: list[int]) -> Layout:
         sizes, strides = (tuple(dims[i] for i in order) for dims in (self.sizes, self.strides))
@@ -114,7 +114,7 @@ __test__["1 storage and layout"] = r"""
 >>> matrix = Layout.contiguous((2, 3))
 >>> matrix, matrix.transpose(0, 1)
 (Layout(sizes=(2, 3), strides=(3, 1), offset=0), Layout(sizes=(3, 2), strides=(1, 3), offset=0))
->>> [floats[place] for place in matrix.transpose(0, 1).places()]
+>>> [floats[place] for place in matrix.transpose(0, 1).offsets()]
 [1.0, 0.0, 0.0, 0.0, 0.0, 6.0]
 >>> matrix.unsqueeze(0).expand((2, 2, 3)).strides
 (0, 3, 1)
@@ -183,7 +183,7 @@ class Tensor:
         return Tensor(self.storage, layout, self.dtype)
 
     def tolist(self) -> Any:
-        flat = [self.elements[place] for place in self.layout.places()]
+        flat = [self.elements[place] for place in self.layout.offsets()]
         for size in self.shape[:0:-1]:
             flat = [flat[i : i + size] for i in range(0, len(flat), size)]
         return flat if self.shape else flat[0]
@@ -412,10 +412,10 @@ def tiles(layouts: list[Layout]) -> Iterator[tuple[list[tuple[int, int]], int]]:
         Layout(sizes, strides, layout.offset)
         for layout, *strides in zip(layouts, *(s for _, s in outer))
     )
-    for starts in zip(*(outside.places() for outside in outsides)):
+    for starts in zip(*(outside.offsets() for outside in outsides)):
         for begin in range(0, length, TILE):
-            places = [start + begin * step for start, step in zip(starts, steps)]
-            yield list(zip(places, steps)), min(TILE, length - begin)
+            offsets = [start + begin * step for start, step in zip(starts, steps)]
+            yield list(zip(offsets, steps)), min(TILE, length - begin)
 
 
 def bring(tensor: Tensor, at: tuple[int, int], n: int, dtype: DType) -> memoryview:
@@ -443,8 +443,8 @@ def run(
     if out.shape != sizes or out.dtype.category < made.category:
         raise RuntimeError(f"{row.name}: expected a result of {sizes} and {made}, got {out}")
     numbers = [compute.cast(number) for number in numbers]
-    for (target, *places), n in tiles([t.layout.expand(sizes) for t in (out, *inputs)]):
-        slots = [bring(tensor, at, n, compute) for tensor, at in zip(inputs, places)]
+    for (target, *offsets), n in tiles([t.layout.expand(sizes) for t in (out, *inputs)]):
+        slots = [bring(tensor, at, n, compute) for tensor, at in zip(inputs, offsets)]
         for step in steps:
             tile = empty((n,), bool_ if step.row.result == "bool" else compute).elements
             operands = [slots[i] for i in step.slots] + [numbers[i] for i in step.numbers]
@@ -462,7 +462,7 @@ def fold(row: Row, self: Tensor, dim: int | None) -> Tensor:
     outer = self.layout.permute([d for d in range(ndim) if d not in dims])
     compute = compute_dtype(row, [self])
     result = empty(outer.sizes, compute)
-    for i, start in enumerate(outer.places()):
+    for i, start in enumerate(outer.offsets()):
         for (at,), n in tiles([self.layout.permute(dims)._replace(offset=start)]):
             kernel(row, compute)(result.elements[i : i + 1], bring(self, at, n, compute), n)
     return result
@@ -1442,7 +1442,7 @@ ValueError: load: expected a program, got return [90]
 #  5 csrc/autograd/node.h                 writes in place, operators with several results
 #  6 tools/gen.py                         in-place and out= forms, bindings, stubs
 #  7 csrc/autograd/engine.cpp             hooks, gradients of chosen inputs, anomaly mode
-#  8 src/weft/jit/ir/graph.py             lists of uses, classes, containers, places, a parser
+#  8 src/weft/jit/ir/graph.py             lists of uses, classes, containers, ranges, a parser
 #  9 src/weft/jit/frontend                while, early returns, calls, classes, modules, containers
 # 10 src/weft/jit/pipeline.py             more passes (first jit/passes/dce.py), gradients of groups
 # 11 src/weft/jit/codegen/lower.py        registers used again, numbers apart from objects

@@ -85,7 +85,7 @@ PURPOSES = (
         3_500,
         3_500,
         "csrc/runtime/fused* csrc/bindings/jit_fused.cpp src/weft/jit/passes/fusion.py "
-        "src/weft/jit/passes/moments.py src/weft/jit/passes/patterns.py "
+        "src/weft/jit/passes/var_mean.py src/weft/jit/passes/patterns.py "
         "src/weft/jit/codegen/derivative.py src/weft/jit/codegen/rows.py "
         "src/weft/jit/codegen/steps.py src/weft/jit/codegen/tiles.py",
     ),

@@ -414,8 +414,8 @@ def fftfreq(
     tensor([ 0.0000,  0.4000,  0.8000, -0.8000, -0.4000])
     """
     whole = _C.arange(n, dtype=_C.float64, device=device)
-    places = _C.where(whole < (n + 1) // 2, whole, whole - n)
-    return _frequencies(places, n, d, dtype, requires_grad)
+    positions = _C.where(whole < (n + 1) // 2, whole, whole - n)
+    return _frequencies(positions, n, d, dtype, requires_grad)
 
 
 @factory_takes_out
@@ -430,15 +430,15 @@ def rfftfreq(
     >>> weft.fft.rfftfreq(4)
     tensor([0.0000, 0.2500, 0.5000])
     """
-    places = _C.arange(n // 2 + 1, dtype=_C.float64, device=device)
-    return _frequencies(places, n, d, dtype, requires_grad)
+    positions = _C.arange(n // 2 + 1, dtype=_C.float64, device=device)
+    return _frequencies(positions, n, d, dtype, requires_grad)
 
 
-def _frequencies(places: Tensor, n: int, d: float, dtype: Any, requires_grad: bool) -> Tensor:
+def _frequencies(positions: Tensor, n: int, d: float, dtype: Any, requires_grad: bool) -> Tensor:
     kind = _C.get_default_dtype() if dtype is None else dtype
     if not (kind.is_floating_point or kind.is_complex):
         raise RuntimeError(f"fftfreq: expected a floating or complex dtype, got {kind}")
-    result = (places * (1.0 / (n * d))).to(kind)
+    result = (positions * (1.0 / (n * d))).to(kind)
     return result.requires_grad_() if requires_grad else result
 
 

@@ -56,13 +56,13 @@ def run(given: argparse.Namespace) -> None:
     if not given.output:
         print(result)
         return
-    for path, tensor in _places(given.output, result):
+    for path, tensor in _located(given.output, result):
         if not isinstance(tensor, weft.Tensor):
             raise TypeError(f"expected tensors as results, got {type(tensor).__name__}")
         numpy.save(path, tensor.detach().numpy())
 
 
-def _places(outputs: list[str], result: Any) -> list[tuple[str, Any]]:
+def _located(outputs: list[str], result: Any) -> list[tuple[str, Any]]:
     """Each path with its result. Results without names take those of the outputs, in order."""
     split = [text.partition("=") for text in outputs]
     names = [name if equals else "" for name, equals, _ in split]

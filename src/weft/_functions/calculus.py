@@ -163,8 +163,8 @@ def logspace(
     if steps > 1 and not (kind.is_floating_point or kind.is_complex):
         first, last = (_C.full((), int(each), dtype=kind).item() for each in (first, last))
     wide = _C.complex128 if kind.is_complex else _C.float64
-    places = _C.linspace(first, last, steps, dtype=wide, device=device)
-    result = _C.pow(base, places).to(kind)
+    exponents = _C.linspace(first, last, steps, dtype=wide, device=device)
+    result = _C.pow(base, exponents).to(kind)
     return result.requires_grad_() if requires_grad else result
 
 

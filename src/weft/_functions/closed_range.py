@@ -32,8 +32,8 @@ def range(
         raise RuntimeError(f"range: expected a step other than 0 from {start} to {end}, got {step}")
     kind = _C.get_default_dtype() if dtype is None else dtype
     count = math.floor((end - start) / step) + 1
-    places = _C.arange(count, dtype=_C.float64 if kind.is_floating_point else _C.int64)
-    result = (places * step + start).to(kind).to(device or "cpu")
+    positions = _C.arange(count, dtype=_C.float64 if kind.is_floating_point else _C.int64)
+    result = (positions * step + start).to(kind).to(device or "cpu")
     return result.requires_grad_() if requires_grad else result
 
 

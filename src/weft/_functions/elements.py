@@ -42,10 +42,10 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     return _C.cat([found, found.new_full([size - found.size(0), found.size(1)], fill_value)])
 
 
-def _wanted(values: Tensor, inverse: Tensor, counts: Tensor, places: bool, often: bool) -> Any:
-    if places and often:
+def _wanted(values: Tensor, inverse: Tensor, counts: Tensor, positions: bool, often: bool) -> Any:
+    if positions and often:
         return values, inverse, counts
-    if places:
+    if positions:
         return values, inverse
     return (values, counts) if often else values
 
@@ -129,8 +129,8 @@ def index_reduce(
         raise RuntimeError(f"index_reduce: expected an int64 or int32 index, got {index.dtype}")
     sizes = [1] * source.dim()
     sizes[dim] = -1
-    places = index.to(_C.int64).reshape(sizes).expand(source.shape)
-    return input.scatter_reduce(dim, places, source, reduce, include_self=include_self)
+    positions = index.to(_C.int64).reshape(sizes).expand(source.shape)
+    return input.scatter_reduce(dim, positions, source, reduce, include_self=include_self)
 
 
 def index_reduce_(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:

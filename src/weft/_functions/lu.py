@@ -230,10 +230,10 @@ def linalg_lu(A: Tensor, *, pivot: bool = True) -> Decomposition:
             [3., 4.]])
     """
     _check_pivot("lu", pivot)
-    LU, _, places, _ = _aten._lu_factor(A, False)
-    _, L, U = lu_unpack(LU, places, unpack_pivots=False)
+    LU, _, permutation, _ = _aten._lu_factor(A, False)
+    _, L, U = lu_unpack(LU, permutation, unpack_pivots=False)
     one = _C.eye(A.size(-2), dtype=A.dtype, device=A.device)
-    return Decomposition(one[places], L, U)
+    return Decomposition(one[permutation], L, U)
 
 
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:

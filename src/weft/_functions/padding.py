@@ -81,10 +81,10 @@ def _padded(x: Tensor, dim: int, before: int, after: int, mode: str) -> Tensor:
     if mode == "circular" and min(before, after) < 0:  # goes round what is left after cutting
         x = _C.constant_pad_nd(x, [0] * (2 * (-dim - 1)) + [min(before, 0), min(after, 0)])
         before, after, size = max(before, 0), max(after, 0), x.size(dim)
-    return x.index_select(dim, _places(_C.arange(-before, size + after), size, mode))
+    return x.index_select(dim, _sources(_C.arange(-before, size + after), size, mode))
 
 
-def _places(i: Tensor, n: int, mode: str) -> Tensor:
+def _sources(i: Tensor, n: int, mode: str) -> Tensor:
     """The entries of n, counted from the first, that places show."""
     if mode == "reflect":
         return n - 1 - (n - 1 - i.abs()).abs()

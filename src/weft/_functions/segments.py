@@ -84,9 +84,9 @@ def _reduced(data: Tensor, counts: Tensor, axis: int, reduce: str, initial: Any)
     start = (0.0 if reduce == "mean" else empty) if initial is None else float(initial)
     segments = counts.size(-1)
     shape = [*data.shape[:axis], segments, *data.shape[axis + 1 :]]
-    places = _C.arange(data.size(axis))
+    positions = _C.arange(data.size(axis))
     ends = counts.cumsum(-1)
-    segment = (places >= ends.unsqueeze(-1)).sum(-2)  # `segments` behind the last one
+    segment = (positions >= ends.unsqueeze(-1)).sum(-2)  # `segments` behind the last one
     rest = [1] * (data.dim() - axis - 1)
     index = segment.reshape([*segment.shape, *rest]).expand(data.shape)
     shape[axis] += 1  # for what is behind the last segment

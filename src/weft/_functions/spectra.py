@@ -14,7 +14,7 @@ from weft._runtime.torch_function import declare as _declare
 # ---- windows ----
 
 
-def _places(name: str, length: int, periodic: bool, dtype: Any) -> tuple[Tensor, Any]:
+def _positions(name: str, length: int, periodic: bool, dtype: Any) -> tuple[Tensor, Any]:
     """k / (length - 1), or k / length where periodic, in float64; and the dtype to give."""
     if length < 0:
         raise RuntimeError(f"{name}: expected window_length >= 0, got {length}")
@@ -42,7 +42,7 @@ def hann_window(
     >>> weft.hann_window(4)
     tensor([0.0000, 0.5000, 1.0000, 0.5000])
     """
-    x, kind = _places("hann_window", window_length, periodic, dtype)
+    x, kind = _positions("hann_window", window_length, periodic, dtype)
     return _finished(0.5 - 0.5 * (x * (2 * math.pi)).cos(), kind, device, requires_grad)
 
 
@@ -58,7 +58,7 @@ def hamming_window(
     >>> weft.hamming_window(4)
     tensor([0.0800, 0.5400, 1.0000, 0.5400])
     """
-    x, kind = _places("hamming_window", window_length, periodic, dtype)
+    x, kind = _positions("hamming_window", window_length, periodic, dtype)
     return _finished(alpha - beta * (x * (2 * math.pi)).cos(), kind, device, requires_grad)
 
 
@@ -73,7 +73,7 @@ def blackman_window(
     >>> weft.blackman_window(4, periodic=False)
     tensor([0.0000, 0.6300, 0.6300, 0.0000])
     """
-    x, kind = _places("blackman_window", window_length, periodic, dtype)
+    x, kind = _positions("blackman_window", window_length, periodic, dtype)
     angle = x * (2 * math.pi)
     window = (0.42 - 0.5 * angle.cos() + 0.08 * (2 * angle).cos()).clamp_min(0)
     return _finished(window, kind, device, requires_grad)
@@ -90,7 +90,7 @@ def bartlett_window(
     >>> weft.bartlett_window(4)
     tensor([0.0000, 0.5000, 1.0000, 0.5000])
     """
-    x, kind = _places("bartlett_window", window_length, periodic, dtype)
+    x, kind = _positions("bartlett_window", window_length, periodic, dtype)
     return _finished(1 - (2 * x - 1).abs(), kind, device, requires_grad)
 
 
@@ -105,7 +105,7 @@ def kaiser_window(
     >>> weft.kaiser_window(3, periodic=False)
     tensor([5.2773e-05, 1.0000e+00, 5.2773e-05])
     """
-    x, kind = _places("kaiser_window", window_length, periodic, dtype)
+    x, kind = _positions("kaiser_window", window_length, periodic, dtype)
     arch = (1 - (2 * x - 1).square()).clamp_min(0).sqrt()
     top = _C.tensor(float(beta), dtype=_C.float64).i0()
     return _finished((arch * beta).i0() / top, kind, device, requires_grad)
@@ -237,12 +237,12 @@ def istft(
     whole = _whole_window("istft", window, win_length, n_fft, _real_dtype(input))
     count = frames.size(1)
     total = n_fft + hop * (count - 1)
-    places = (_C.arange(count) * hop).unsqueeze(1) + _C.arange(n_fft)
-    places = places.reshape(-1)
+    positions = (_C.arange(count) * hop).unsqueeze(1) + _C.arange(n_fft)
+    positions = positions.reshape(-1)
     signal = (frames * whole).flatten(1)
-    signal = signal.new_zeros((signal.size(0), total)).index_add(1, places, signal)
+    signal = signal.new_zeros((signal.size(0), total)).index_add(1, positions, signal)
     weight = (whole * whole).expand(count, -1).reshape(-1)
-    weight = weight.new_zeros(total).index_add(0, places, weight)
+    weight = weight.new_zeros(total).index_add(0, positions, weight)
     start = n_fft // 2 if center else 0
     end = start + length if length is not None else total - start
     signal, weight = signal[:, start:end], weight[start:end]

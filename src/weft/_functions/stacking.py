@@ -174,8 +174,8 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
         raise RuntimeError(f"combinations: expected r >= 0, got {r}")
     if r == 0:
         return input.new_empty(0)
-    places = _C.arange(input.numel(), device=input.device)
-    grids = meshgrid([places] * r, indexing="ij")
+    positions = _C.arange(input.numel(), device=input.device)
+    grids = meshgrid([positions] * r, indexing="ij")
     kept = _C.ones_like(grids[0], dtype=_C.bool)
     for i in range(r - 1):
         kept = kept & (grids[i] <= grids[i + 1] if with_replacement else grids[i] < grids[i + 1])

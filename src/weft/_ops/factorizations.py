@@ -43,7 +43,7 @@ op(
 
 
 backward_op(
-    "_lu_factor(Tensor A, bool check_errors) -> (Tensor LU, Tensor pivots, Tensor places, "
+    "_lu_factor(Tensor A, bool check_errors) -> (Tensor LU, Tensor pivots, Tensor permutation, "
     "Tensor info)",
     doc="L and U in one matrix, the exchanges of rows that LAPACK made, the row of L @ U that each "
     "row of A is, and 0 or the number of a zero pivot.",
@@ -52,8 +52,10 @@ backward_op(
 )
 
 
-@backward_of("_lu_backward(Tensor grad, Tensor LU, Tensor places) -> Tensor", constants=("places",))
-def _lu_backward(grad: Any, LU: Any, places: Any) -> Any:
+@backward_of(
+    "_lu_backward(Tensor grad, Tensor LU, Tensor permutation) -> Tensor", constants=("permutation",)
+)
+def _lu_backward(grad: Any, LU: Any, permutation: Any) -> Any:
     """The gradient of _lu_factor."""
     # Columns beyond a square are L^-1 A there, rows beyond it A U^-1: they send gradients to the
     # factor of the square as well.
@@ -70,15 +72,15 @@ def _lu_backward(grad: Any, LU: Any, places: Any) -> Any:
         first = ops._square_lu_backward(
             grad_lower - sent.matmul(right.mH), grad_upper, lower, upper
         )
-        return ops._rows_at(ops.cat([first, sent], -1), places)
+        return ops._rows_at(ops.cat([first, sent], -1), permutation)
     if rows > columns:
         below = LU.narrow(-2, k, rows - k)
         sent = ops._solve_triangular(upper, grad.narrow(-2, k, rows - k).mH, True, False).mH
         first = ops._square_lu_backward(
             grad_lower, grad_upper - below.mH.matmul(sent), lower, upper
         )
-        return ops._rows_at(ops.cat([first, sent], -2), places)
-    return ops._rows_at(ops._square_lu_backward(grad_lower, grad_upper, lower, upper), places)
+        return ops._rows_at(ops.cat([first, sent], -2), permutation)
+    return ops._rows_at(ops._square_lu_backward(grad_lower, grad_upper, lower, upper), permutation)
 
 
 @backward_of(
@@ -94,10 +96,10 @@ def _square_lu_backward(grad_lower: Any, grad_upper: Any, lower: Any, upper: Any
 
 
 backward_op(
-    "_rows_at(Tensor self, Tensor places) -> Tensor",
+    "_rows_at(Tensor self, Tensor permutation) -> Tensor",
     doc="The rows of matrices in another order.",
-    compose="self.gather(-2, places.unsqueeze(-1).expand(self.shape))",
-    constants=("places",),
+    compose="self.gather(-2, permutation.unsqueeze(-1).expand(self.shape))",
+    constants=("permutation",),
 )
 backward_op(
     "_ldl_factor(Tensor self, bool hermitian) -> (Tensor LD, Tensor pivots, Tensor info)",

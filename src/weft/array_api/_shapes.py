@@ -158,8 +158,8 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     """The places of elements that are not zero, by axis. ValueError for an array without axes."""
     if x.dim() == 0:
         raise ValueError("nonzero: expected at least one dimension, got 0")
-    places: Any = weft.nonzero
-    return tuple(places(x, as_tuple=True))
+    find: Any = weft.nonzero
+    return tuple(find(x, as_tuple=True))
 
 
 __all__ = [

@@ -46,8 +46,8 @@ def _spec(name: str) -> ModuleSpec | None:
     above = _spec(package)
     if above is None or above.submodule_search_locations is None:
         return None
-    places = list(above.submodule_search_locations)
-    found = (each.find_spec(name, places) for each in sys.meta_path)
+    locations = list(above.submodule_search_locations)
+    found = (each.find_spec(name, locations) for each in sys.meta_path)
     return next((spec for spec in found if spec is not None), None)
 
 
@@ -165,7 +165,7 @@ def _owner(home: str) -> tuple[ModuleType | None, str]:
     >>> _owner("torch.nn.Linear")[0].__name__
     'weft.nn'
     """
-    for place in (home, *names.places(home)):
+    for place in (home, *names.locations(home)):
         module, _, name = place.rpartition(".")
         source = source_of(module)
         if source is None:

@@ -42,7 +42,7 @@ def children(package: str) -> list[str]:
 
 
 @functools.cache
-def _places() -> dict[str, list[str]]:
+def _locations() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for module in modules():
         for name, home in names(module).items():
@@ -51,9 +51,9 @@ def _places() -> dict[str, list[str]]:
     return found
 
 
-def places(home: str) -> list[str]:
+def locations(home: str) -> list[str]:
     """The other places of the object whose shortest place is `home`."""
-    return _places().get(home, [])
+    return _locations().get(home, [])
 
 
 @functools.cache

@@ -41,7 +41,7 @@ class _Watch:
     """The plain values outside of functions that their programs took in as constants."""
 
     def __init__(self, *functions: Any) -> None:
-        self._places: list[tuple[Any, str]] = []  # a dict of globals and a name, or a cell and ""
+        self._bindings: list[tuple[Any, str]] = []  # a dict of globals and a name, or a cell and ""
         self._seen: set[int] = set()
         for function in functions:
             self._add(function)
@@ -63,10 +63,10 @@ class _Watch:
         if inspect.isfunction(value):
             self._add(value)
         elif not inspect.ismodule(value) and not inspect.isclass(value):
-            self._places.append((place, name))
+            self._bindings.append((place, name))
 
     def _now(self) -> list[Any]:
-        return [p.get(name) if name else p.cell_contents for p, name in self._places]
+        return [p.get(name) if name else p.cell_contents for p, name in self._bindings]
 
     def changed(self) -> bool:
         """Whether a value is another one now."""

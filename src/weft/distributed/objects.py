@@ -43,7 +43,7 @@ def _sizes(data: Tensor, group: ProcessGroup) -> list[int]:
 def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> None:
     """Copies the object of each process into its place of object_list."""
     found = member("all_gather_object", group)
-    _room("all_gather_object", object_list, found.size())
+    _check_length("all_gather_object", object_list, found.size())
     if found.size() == 1:
         object_list[0] = copy.deepcopy(obj)
         return
@@ -68,17 +68,17 @@ def gather_object(
     """Copies the object of each process into its place of the list at the process `dst`."""
     found = member("gather_object", group)
     root = rank_in("gather_object", found, dst, group_dst)
-    places = object_gather_list or []
+    gathered = object_gather_list or []
     if found.rank() == root:
-        _room("gather_object", places, found.size())
+        _check_length("gather_object", gathered, found.size())
     if found.size() == 1:
-        places[0] = copy.deepcopy(obj)
+        gathered[0] = copy.deepcopy(obj)
         return
     data = _pickled(obj)
     sizes = _sizes(data, found)
     rows = _buffers(sizes if found.rank() == root else [])
     exchanged("gather_object", rows, {root: data}, found, False, lambda: f"to {root}")
-    places[: len(rows)] = map(_unpickled, rows)
+    gathered[: len(rows)] = map(_unpickled, rows)
 
 
 @by_members
@@ -117,7 +117,7 @@ def scatter_object_list(
     found = member(what, group)
     root = rank_in(what, found, src, group_src)
     given = scatter_object_input_list or []
-    _room(what, scatter_object_output_list, 1)
+    _check_length(what, scatter_object_output_list, 1)
     if found.rank() == root and len(given) != found.size():
         plural = "object" if found.size() == 1 else "objects"
         raise ValueError(f"{what}: expected {found.size()} {plural}, got {len(given)}")
@@ -166,7 +166,7 @@ def recv_object_list(
     return rank
 
 
-def _room(what: str, objects: list[Any], count: int) -> None:
+def _check_length(what: str, objects: list[Any], count: int) -> None:
     if len(objects) < count:
         plural = "entry" if count == 1 else "entries"
         got = f"one of {len(objects)}" if objects else "an empty one"

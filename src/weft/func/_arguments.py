@@ -15,15 +15,15 @@ Argnums = int | tuple[int, ...]
 def checked_argnums(op: str, argnums: Any, count: int) -> list[int]:
     """The places of arguments, counted from 0. TypeError, RuntimeError."""
     several = isinstance(argnums, tuple)
-    places = list(argnums) if several else [argnums]
-    if not places or not all(type(each) is int for each in places):
+    positions = list(argnums) if several else [argnums]
+    if not positions or not all(type(each) is int for each in positions):
         raise TypeError(f"{op}: expected argnums as an int or a tuple of ints, got {argnums!r}")
-    for place in places:
+    for place in positions:
         if not -count <= place < count:
             raise RuntimeError(
                 f"{op}: expected argnums within {count} positional arguments, got {place}"
             )
-    found = [place % count for place in places]
+    found = [place % count for place in positions]
     if len(set(found)) != len(found):
         raise RuntimeError(f"{op}: expected argnums without repetition, got {argnums}")
     return found
@@ -33,17 +33,17 @@ class Chosen:
     """The arguments that a transform differentiates for: their tensors, and their structure."""
 
     def __init__(self, op: str, argnums: Argnums, args: tuple[Any, ...]) -> None:
-        self._places = checked_argnums(op, argnums, len(args))
+        self._positions = checked_argnums(op, argnums, len(args))
         self._args = args
         self._several = isinstance(argnums, tuple)
-        parts = [args[place] for place in self._places]
+        parts = [args[place] for place in self._positions]
         leaves, self._spec = tree_flatten(parts)
         self.tensors = [require_tensor(op, "arguments", each) for each in leaves]
 
     def call(self, func: Callable[..., Any], tensors: list[Tensor], kwargs: dict[str, Any]) -> Any:
         """func with these tensors in place of those given."""
         args = list(self._args)
-        for place, value in zip(self._places, tree_unflatten(tensors, self._spec)):
+        for place, value in zip(self._positions, tree_unflatten(tensors, self._spec)):
             args[place] = value
         return func(*args, **kwargs)
 

@@ -211,8 +211,8 @@ BY_KIND["native"] = _native
 def _index(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     """Indices of the batch are joined by one that counts the samples, where the tensor is, too."""
     tensor, indices = given[0], list(given[1])
-    places = [i for i, each in enumerate(indices) if isinstance(each, Tensor)]
-    batched = [i for i in places if level.samples(indices[i]) is not None]
+    positions = [i for i, each in enumerate(indices) if isinstance(each, Tensor)]
+    batched = [i for i in positions if level.samples(indices[i]) is not None]
     if any(indices[i].dtype in (_C.bool, _C.uint8) for i in batched):
         raise RuntimeError(
             "vmap: expected operators whose sizes do not depend on elements, got an index by a mask"
@@ -220,45 +220,45 @@ def _index(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     if not batched:
         with level.outside():
             made = op.call([level.samples(tensor), [None, *indices]])
-            return level.wrap(_front(made, places, _rank(indices, places)))
-    if level.samples(tensor) is None and not _masks(indices, places):
+            return level.wrap(_front(made, positions, _rank(indices, positions)))
+    if level.samples(tensor) is None and not _masks(indices, positions):
         with level.outside():
-            made = op.call([tensor, _of_all(level, indices, places)])
-            first = places[0] if _adjacent(places) else 0
+            made = op.call([tensor, _of_all(level, indices, positions)])
+            first = positions[0] if _adjacent(positions) else 0
             return level.wrap(_aten.movedim(made, first, 0) if first else made)
-    if places != list(range(len(places))) or _masks(indices, places):
+    if positions != list(range(len(positions))) or _masks(indices, positions):
         raise Unbatchable
-    rank = _rank(indices, places)
+    rank = _rank(indices, positions)
     with level.outside():
         count = _aten.arange(level.size)
         count = _aten.view(count, (level.size, *(1,) * rank))
-        made = [count, *_of_all(level, indices, places)]
+        made = [count, *_of_all(level, indices, positions)]
         return level.wrap(op.call([level.samples(tensor), made]))
 
 
-def _masks(indices: list[Any], places: list[int]) -> bool:
-    return any(indices[i].dtype in (_C.bool, _C.uint8) for i in places)
+def _masks(indices: list[Any], positions: list[int]) -> bool:
+    return any(indices[i].dtype in (_C.bool, _C.uint8) for i in positions)
 
 
-def _rank(indices: list[Any], places: list[int]) -> int:
-    return max(indices[i].dim() for i in places)
+def _rank(indices: list[Any], positions: list[int]) -> int:
+    return max(indices[i].dim() for i in positions)
 
 
-def _adjacent(places: list[int]) -> bool:
-    return places == list(range(places[0], places[0] + len(places)))
+def _adjacent(positions: list[int]) -> bool:
+    return positions == list(range(positions[0], positions[0] + len(positions)))
 
 
-def _front(made: Tensor, places: list[int], rank: int) -> Tensor:
+def _front(made: Tensor, positions: list[int], rank: int) -> Tensor:
     """Indices apart from each other come first: the samples are behind them."""
-    return made if _adjacent(places) else _aten.movedim(made, rank, 0)
+    return made if _adjacent(positions) else _aten.movedim(made, rank, 0)
 
 
-def _of_all(level: Level, indices: list[Any], places: list[int]) -> list[Any]:
+def _of_all(level: Level, indices: list[Any], positions: list[int]) -> list[Any]:
     """The indices with a first dimension for the samples, of equal rank."""
-    rank = _rank(indices, places)
+    rank = _rank(indices, positions)
     return [
         each
-        if i not in places or (samples := level.samples(each)) is None
+        if i not in positions or (samples := level.samples(each)) is None
         else inserted(samples, rank - each.dim())
         for i, each in enumerate(indices)
     ]

@@ -111,10 +111,10 @@ def _embedding(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     count = weight.shape[0]
     with level.outside():
         table = _aten.flatten(level.expanded(weight), 0, 1)
-        places = level.expanded(indices)
-        first = _aten.arange(0, level.size * count, count, dtype=places.dtype)
+        positions = level.expanded(indices)
+        first = _aten.arange(0, level.size * count, count, dtype=positions.dtype)
         first = _aten.view(first, (level.size, *(1,) * indices.dim()))
-        return level.wrap(op.call([table, _aten.add(places, first), *given[2:]]))
+        return level.wrap(op.call([table, _aten.add(positions, first), *given[2:]]))
 
 
 # Images -----------------------------------------------------------------------------------------

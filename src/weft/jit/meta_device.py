@@ -165,11 +165,11 @@ def _indexed(sizes: Any, indices: Any) -> Any:
     """The sizes of what indices take; how many elements a mask takes is not known."""
     if any(index is not ABSENT and index.dtype in (_C.bool, _C.uint8) for index in indices):
         raise Untold
-    places = [at for at, index in enumerate(indices) if index is not ABSENT]
-    taken = broadcast(*(indices[at] for at in places))
-    kept = [size for at, size in enumerate(sizes) if at not in places]
-    together = places == list(range(places[0], places[-1] + 1))
-    first = places[0] if together else 0
+    positions = [at for at, index in enumerate(indices) if index is not ABSENT]
+    taken = broadcast(*(indices[at] for at in positions))
+    kept = [size for at, size in enumerate(sizes) if at not in positions]
+    together = positions == list(range(positions[0], positions[-1] + 1))
+    first = positions[0] if together else 0
     return [*kept[:first], *taken, *kept[first:]]
 
 

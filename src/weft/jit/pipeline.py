@@ -28,7 +28,6 @@ from weft.jit.passes import (
     list_lowering,
     loop_unrolling,
     memory_planning,
-    moments,
     mutation,
     partial_unrolling,
     peephole,
@@ -36,6 +35,7 @@ from weft.jit.passes import (
     shape,
     tuple_lowering,
     uniform_attributes,
+    var_mean,
 )
 from weft.jit.passes.options import DEFAULT, INFERENCE, Options
 
@@ -71,7 +71,7 @@ def _kinds(*names: str) -> frozenset[str]:
 
 
 _LISTS = _kinds("ListConstruct") | {"aten::len.t", "aten::len.any"}
-_MOMENTS = frozenset(
+_VAR_MEAN = frozenset(
     f"aten::{name}_mean{form}" for name in ("var", "std") for form in ("", ".dim", ".correction")
 )
 _TUPLES = _kinds("If", "Loop", "TupleIndex", "TupleUnpack")
@@ -84,7 +84,7 @@ PASSES: list[Pass] = [
     Pass(tuple_lowering, 1, works_on=_TUPLES),
     Pass(loop_unrolling, 2, works_on=_kinds("Loop")),
     Pass(list_lowering, 2, works_on=_LISTS),
-    Pass(moments, 2, works_on=_MOMENTS),
+    Pass(var_mean, 2, works_on=_VAR_MEAN),
     Pass(shape, 2),
     Pass(peephole, 1),
     Pass(cse, 2),

@@ -162,7 +162,7 @@ class _Planner:
         self.live = Liveness(graph)
         self.aliases = AliasAnalysis(graph)
         self.steps = [n for n in _nodes(graph.block) if n.kind != "prim::Constant"]
-        self.places = {node: place for place, node in enumerate(self.steps)}
+        self.positions = {node: place for place, node in enumerate(self.steps)}
         self.chains: list[list[Value]] = []  # tensors that lie in one place, in order
 
     def plan(self) -> MemoryPlan:
@@ -214,19 +214,19 @@ class _Planner:
         return [c for c in self.chains if c[-1] in last_used and self._dies_in(c, node)]
 
     def _dies_in(self, chain: list[Value], node: Node) -> bool:
-        return max(self._last_use(value, node) for value in chain) == self.places[node]
+        return max(self._last_use(value, node) for value in chain) == self.positions[node]
 
     def _span(self, chain: list[Value]) -> tuple[int, int]:
         """The steps at which the first of some tensors is made and the last one of them is let
         go, which may be held by a container or a view of it."""
         assert chain[0].node is not None
-        return self.places[chain[0].node], max(map(self._last_use, chain))
+        return self.positions[chain[0].node], max(map(self._last_use, chain))
 
     def _last_use(self, value: Value, seen_from: Node | None = None) -> int:
         """The step of the last use of a tensor, or of what may show or hold it; for a node of a
         branch what other branches do does not count."""
         assert value.node is not None
-        last = self.places[value.node]
+        last = self.positions[value.node]
         for other in _values(self.graph.block):
             if other is not value and not self.aliases.may_alias(value, other):
                 continue
@@ -238,17 +238,17 @@ class _Planner:
     def _place(self, user: Node | Block) -> int:
         """The step of a user; what a branch or loop hands on is used behind all of its steps."""
         if isinstance(user, Node):
-            return self.places.get(user, self._end_of_group(user))
+            return self.positions.get(user, self._end_of_group(user))
         if user.node is None:
             return len(self.steps)
         if user.node.kind == tiles.FUSED:
-            return self.places[user.node]
-        return max([self.places[user.node], *(self.places[n] for n in _steps_in(user.node))])
+            return self.positions[user.node]
+        return max([self.positions[user.node], *(self.positions[n] for n in _steps_in(user.node))])
 
     def _end_of_group(self, node: Node) -> int:
-        while node.owner.node is not None and node not in self.places:
+        while node.owner.node is not None and node not in self.positions:
             node = node.owner.node
-        return self.places.get(node, 0)
+        return self.positions.get(node, 0)
 
 
 def _nodes(block: Block) -> Iterator[Node]:

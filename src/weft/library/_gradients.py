@@ -17,7 +17,7 @@ class _Call:
     one. `forward` notes the leaves of the result, and which of them are tensors."""
 
     result_leaves: list[Any]
-    result_places: list[int]
+    result_positions: list[int]
     result_spec: Any
     needs: list[Any]
 
@@ -25,20 +25,20 @@ class _Call:
         self.operator = operator
         self.device = device
         self.leaves, self.spec = tree_flatten(given)
-        self.places = [i for i, leaf in enumerate(self.leaves) if isinstance(leaf, Tensor)]
+        self.positions = [i for i, leaf in enumerate(self.leaves) if isinstance(leaf, Tensor)]
 
     @property
     def tensors(self) -> list[Tensor]:
-        return [self.leaves[i] for i in self.places]
+        return [self.leaves[i] for i in self.positions]
 
     def nested(self, values: Any, other: Any) -> list[Any]:
         """A value for each tensor, in the structure of the arguments."""
-        found = dict(zip(self.places, values))
+        found = dict(zip(self.positions, values))
         return tree_unflatten([found.get(i, other) for i in range(len(self.leaves))], self.spec)
 
     def with_tensors(self, tensors: Any) -> list[Any]:
         """The arguments, with these tensors in the place of the call's."""
-        found = dict(zip(self.places, tensors))
+        found = dict(zip(self.positions, tensors))
         leaves = [found.get(i, leaf) for i, leaf in enumerate(self.leaves)]
         return tree_unflatten(leaves, self.spec)
 
@@ -50,7 +50,7 @@ def recorded(operator: Operator, given: list[Any], device: str) -> Any:
         return operator.compute(given, device)
     kind: Any = type(_name(operator), (_Recorded,), {})
     outputs = kind.apply(call, *call.tensors)
-    made = dict(zip(call.result_places, outputs))
+    made = dict(zip(call.result_positions, outputs))
     leaves = [made.get(i, leaf) for i, leaf in enumerate(call.result_leaves)]
     return tree_unflatten(leaves, call.result_spec)
 
@@ -67,7 +67,7 @@ class _Recorded(Function):
         result = operator.compute(given, call.device)
         call.result_leaves, call.result_spec = tree_flatten(result)
         leaves = call.result_leaves
-        call.result_places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
+        call.result_positions = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
         ctx.call = call
         needs = ctx.needs_input_grad
         if operator.setup_context is not None:
@@ -76,7 +76,7 @@ class _Recorded(Function):
             named = {"keyword_only_inputs": by_name} if by_name else {}
             operator.setup_context(ctx=ctx, inputs=tuple(args), output=result, **named)
         call.needs = call.nested(needs[1:], False)
-        return tuple(leaves[i] for i in call.result_places)
+        return tuple(leaves[i] for i in call.result_positions)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
@@ -103,7 +103,7 @@ class _Recorded(Function):
 
 def _of_results(call: Any, grads: Any) -> list[Any]:
     """The gradients as backward takes them: one for each result, a list for a list."""
-    found = dict(zip(call.result_places, grads))
+    found = dict(zip(call.result_positions, grads))
     leaves = [found.get(i) for i in range(len(call.result_leaves))]
     nested = tree_unflatten(leaves, call.result_spec)
     several = len(call.operator.schema.returns) > 1

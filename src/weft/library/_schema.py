@@ -90,10 +90,10 @@ class Schema:
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """The arguments of a call in the order of the schema. RuntimeError where they do not fit
         in number or name."""
-        places = [arg for arg in self.parsed.args if not arg.kwarg_only]
-        if len(args) > len(places):
-            self._refuse(f"at most {len(places)} positional arguments", len(args))
-        given = {arg.name: value for arg, value in zip(places, args)}
+        positional = [arg for arg in self.parsed.args if not arg.kwarg_only]
+        if len(args) > len(positional):
+            self._refuse(f"at most {len(positional)} positional arguments", len(args))
+        given = {arg.name: value for arg, value in zip(positional, args)}
         for name, value in kwargs.items():
             if name in given:
                 self._refuse(f"argument '{name}' once", "it by position and by keyword")

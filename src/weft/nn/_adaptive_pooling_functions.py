@@ -91,11 +91,11 @@ def _adaptive_max(
     if list(inner) == [size * tile for size, tile in zip(sizes, tiles)]:
         return _max_of_tiles(input, tiles)
     values = input
-    places = _C.arange(math.prod(inner), device=input.device).reshape(inner).expand(input.shape)
+    indices = _C.arange(math.prod(inner), device=input.device).reshape(inner).expand(input.shape)
     for i in reversed(range(spatial)):
         dim = input.dim() - spatial + i
-        values, places = _max_along(values, places, dim, sizes[i])
-    return values, places
+        values, indices = _max_along(values, indices, dim, sizes[i])
+    return values, indices
 
 
 def _max_of_tiles(input: Tensor, tiles: list[int]) -> tuple[Tensor, Tensor]:
@@ -105,12 +105,12 @@ def _max_of_tiles(input: Tensor, tiles: list[int]) -> tuple[Tensor, Tensor]:
     return _max_pool2d(input, tiles) if len(tiles) == 2 else max_pool3d_with_indices(input, tiles)
 
 
-def _max_along(values: Tensor, places: Tensor, dim: int, count: int) -> tuple[Tensor, Tensor]:
+def _max_along(values: Tensor, indices: Tensor, dim: int, count: int) -> tuple[Tensor, Tensor]:
     """The greatest entry of each of `count` windows of a dimension, and the place of that entry."""
     size = values.size(dim)
     if count == 0:
         shape = [*values.shape[:dim], 0, *values.shape[dim + 1 :]]
-        return values.new_empty(shape), places.new_empty(shape)
+        return values.new_empty(shape), indices.new_empty(shape)
     window = _C.arange(count, device=values.device).unsqueeze(1)
     first = (window * size).floor_divide(count)
     last = (window * size + size - 1).floor_divide(count)
@@ -120,7 +120,7 @@ def _max_along(values: Tensor, places: Tensor, dim: int, count: int) -> tuple[Te
     taken = _C.minimum(entries, last).reshape(-1)
     wide = values.index_select(dim, taken).unflatten(dim, (count, longest))
     best, at = wide.max(dim + 1)
-    where = places.index_select(dim, taken).unflatten(dim, (count, longest))
+    where = indices.index_select(dim, taken).unflatten(dim, (count, longest))
     return best, where.gather(dim + 1, at.unsqueeze(dim + 1)).squeeze(dim + 1)
 
 

@@ -111,11 +111,11 @@ def _spelled(emitted: Tensor, skips: Tensor, lengths: list[int], counts: list[in
     """The forward algorithm in logarithms: [t, n, states] to [n]."""
     steps, batch, states = emitted.shape
     nothing = emitted.new_full((batch, states), -math.inf)
-    places = _C.arange(states, device=emitted.device)
+    positions = _C.arange(states, device=emitted.device)
     if steps:
-        now = _C.where(places < 2, emitted[0], nothing)
+        now = _C.where(positions < 2, emitted[0], nothing)
     else:
-        now = _C.where(places < 1, 0.0, nothing)
+        now = _C.where(positions < 1, 0.0, nothing)
     history = [now]
     for t in range(1, steps):
         one = _C.cat([nothing[:, :1], now[:, :-1]], 1)

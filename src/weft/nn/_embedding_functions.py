@@ -116,8 +116,8 @@ def _bags(input: Tensor, offsets: Tensor | None, include_last_offset: bool) -> t
             f"embedding_bag: expected offsets that rise from 0 to at most {input.numel()}, got "
             f"{[int(n) for n in offsets]}"
         )
-    places = _C.arange(input.numel())
-    return _C.searchsorted(starts, places, right=True) - 1, starts.numel()
+    positions = _C.arange(input.numel())
+    return _C.searchsorted(starts, positions, right=True) - 1, starts.numel()
 
 
 def embedding_bag(

@@ -34,9 +34,9 @@ def _starts(samples: Tensor, size: int, kernel: int, out: int) -> Tensor:
         return last
     step = samples.new_tensor((size - kernel) / (out - 1))
     numbers = _C.arange(out - 1, dtype=samples.dtype, device=samples.device)
-    places = numbers + samples.unsqueeze(-1)
+    indices = numbers + samples.unsqueeze(-1)
     first = (samples * step).to(_C.int64).unsqueeze(-1)
-    return _C.cat([(places * step).to(_C.int64) - first, last], -1)
+    return _C.cat([(indices * step).to(_C.int64) - first, last], -1)
 
 
 def _pooled(
@@ -72,9 +72,9 @@ def _pooled(
     index = _windows(samples[: x.size(0)], sizes, kernel, out)
     found = x.flatten(2).gather(2, index.flatten(2)).reshape(index.shape)
     values, where = found.max(-1)
-    places = index.gather(-1, where.unsqueeze(-1)).squeeze(-1)
+    indices = index.gather(-1, where.unsqueeze(-1)).squeeze(-1)
     shape = [*x.shape[:2], *out] if input.dim() == spatial + 2 else [x.size(1), *out]
-    return values.reshape(shape), places.reshape(shape)
+    return values.reshape(shape), indices.reshape(shape)
 
 
 def _windows(samples: Tensor, sizes: list[int], kernel: list[int], out: list[int]) -> Tensor:
@@ -86,8 +86,8 @@ def _windows(samples: Tensor, sizes: list[int], kernel: list[int], out: list[int
     for d, (size, k, n) in enumerate(zip(sizes, kernel, out)):
         sample = samples.select(-1, 1 - d if spatial == 2 else d)
         within = _C.arange(k, device=samples.device)
-        places = _starts(sample, size, k, n).unsqueeze(-1) + within  # [n, c, out, k]
-        index = index[:, :, :, None, :, None] * size + places[:, :, None, :, None, :]
+        indices = _starts(sample, size, k, n).unsqueeze(-1) + within  # [n, c, out, k]
+        index = index[:, :, :, None, :, None] * size + indices[:, :, None, :, None, :]
         index = index.flatten(4).flatten(2, 3)
     return index
 

@@ -77,9 +77,9 @@ def hinge_embedding_loss(
     """
     if size_average is not None or reduce is not None:
         reduction = _legacy(size_average, reduce)
-    apart = _C.where(target != 1, (margin - input).clamp_min(0), 0.0)
+    far = _C.where(target != 1, (margin - input).clamp_min(0), 0.0)
     near = _C.where(target != -1, input, 0.0)
-    return _reduced("hinge_embedding_loss", apart + near, reduction)
+    return _reduced("hinge_embedding_loss", far + near, reduction)
 
 
 @_full_precision
@@ -138,8 +138,8 @@ def cosine_embedding_loss(
     sizes = ((input1 * input1).sum(-1) + tiny) * ((input2 * input2).sum(-1) + tiny)
     cosine = product / sizes.sqrt()
     near = _C.where(target == 1, 1 - cosine, 0.0)
-    apart = _C.where(target == -1, (cosine - margin).clamp_min(0), 0.0)
-    return _reduced("cosine_embedding_loss", near + apart, reduction)
+    far = _C.where(target == -1, (cosine - margin).clamp_min(0), 0.0)
+    return _reduced("cosine_embedding_loss", near + far, reduction)
 
 
 def pairwise_distance(
@@ -243,10 +243,10 @@ def _triplet(
         )
     if margin <= 0:
         raise ValueError(f"{function}: expected margin > 0, got {margin}")
-    apart = distance(anchor, negative)
+    far = distance(anchor, negative)
     if swap:
-        apart = _C.minimum(apart, distance(positive, negative))
-    return _reduced(function, (distance(anchor, positive) - apart + margin).clamp_min(0), reduction)
+        far = _C.minimum(far, distance(positive, negative))
+    return _reduced(function, (distance(anchor, positive) - far + margin).clamp_min(0), reduction)
 
 
 # ---- classes ----

@@ -52,8 +52,8 @@ def _window(
     """Kernel, stride, padding and dilation of each dimension."""
     kernel = _times(function, "kernel_size", kernel_size, spatial)
     step = _stride(function, stride, kernel)
-    room = _times(function, "padding", padding, spatial)
-    return kernel, step, room, _times(function, "dilation", dilation, spatial)
+    pads = _times(function, "padding", padding, spatial)
+    return kernel, step, pads, _times(function, "dilation", dilation, spatial)
 
 
 def max_pool1d_with_indices(
@@ -74,11 +74,11 @@ def max_pool1d_with_indices(
     (tensor([[3, 2]]), tensor([[1, 2]]))
     """
     _check_entries("max_pool1d", input, 1)
-    kernel, step, room, apart = _window("max_pool1d", 1, kernel_size, stride, padding, dilation)
-    values, places = _max_pool2d(
-        input.unsqueeze(-2), (1, kernel[0]), (1, step[0]), (0, room[0]), (1, apart[0]), ceil_mode
+    kernel, step, pads, dilate = _window("max_pool1d", 1, kernel_size, stride, padding, dilation)
+    values, indices = _max_pool2d(
+        input.unsqueeze(-2), (1, kernel[0]), (1, step[0]), (0, pads[0]), (1, dilate[0]), ceil_mode
     )
-    return values.squeeze(-2), places.squeeze(-2)
+    return values.squeeze(-2), indices.squeeze(-2)
 
 
 def max_pool1d(
@@ -104,9 +104,9 @@ def max_pool1d(
         return max_pool1d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
     _check_entries("max_pool1d", input, 1)
     check_no_integers("max_pool1d", input)
-    kernel, step, room, apart = _window("max_pool1d", 1, kernel_size, stride, padding, dilation)
+    kernel, step, pads, dilate = _window("max_pool1d", 1, kernel_size, stride, padding, dilation)
     return _C.max_pool2d(
-        input.unsqueeze(-2), (1, kernel[0]), (1, step[0]), (0, room[0]), (1, apart[0]), ceil_mode
+        input.unsqueeze(-2), (1, kernel[0]), (1, step[0]), (0, pads[0]), (1, dilate[0]), ceil_mode
     ).squeeze(-2)
 
 
@@ -128,22 +128,22 @@ def max_pool3d_with_indices(
     (tensor([[[[7.]]]]), tensor([[[[7]]]]))
     """
     _check_entries("max_pool3d", input, 3)
-    kernel, step, room, apart = _window("max_pool3d", 3, kernel_size, stride, padding, dilation)
+    kernel, step, pads, dilate = _window("max_pool3d", 3, kernel_size, stride, padding, dilation)
     lead = list(input.shape[:-3])
     depth, height, width = input.size(-3), input.size(-2), input.size(-1)
     # Rows and columns of each slice first, then over the slices: the first of equals still wins.
     flat = input.reshape(-1, height, width)
-    values, places = _max_pool2d(flat, kernel[1:], step[1:], room[1:], apart[1:], ceil_mode)
+    values, indices = _max_pool2d(flat, kernel[1:], step[1:], pads[1:], dilate[1:], ceil_mode)
     plane = values.shape[-2:]
     count = plane[0] * plane[1]
     values, rows = _max_pool2d(
-        values.reshape(-1, depth, count), (kernel[0], 1), (step[0], 1), (room[0], 0), (apart[0], 1),
-        ceil_mode,
+        values.reshape(-1, depth, count), (kernel[0], 1), (step[0], 1), (pads[0], 0),
+        (dilate[0], 1), ceil_mode,
     )  # fmt: skip
-    inner = places.reshape(-1, depth * count).gather(1, rows.flatten(1)).reshape(rows.shape)
-    places = rows // count * (height * width) + inner
+    inner = indices.reshape(-1, depth * count).gather(1, rows.flatten(1)).reshape(rows.shape)
+    indices = rows // count * (height * width) + inner
     shape = [*lead, values.size(1), *plane]
-    return values.reshape(shape), places.reshape(shape)
+    return values.reshape(shape), indices.reshape(shape)
 
 
 def max_pool3d(
@@ -165,10 +165,10 @@ def max_pool3d(
     <BLANKLINE>
              [[7.]]]])
     """
-    values, places = max_pool3d_with_indices(
+    values, indices = max_pool3d_with_indices(
         input, kernel_size, stride, padding, dilation, ceil_mode
     )
-    return (values, places) if return_indices else values
+    return (values, indices) if return_indices else values
 
 
 # ---- means ----
@@ -193,9 +193,9 @@ def avg_pool1d(
     _check_entries("avg_pool1d", input, 1)
     (kernel,) = _times("avg_pool1d", "kernel_size", kernel_size, 1)
     (step,) = _stride("avg_pool1d", stride, [kernel])
-    (room,) = _times("avg_pool1d", "padding", padding, 1)
+    (pads,) = _times("avg_pool1d", "padding", padding, 1)
     pooled = _nn.avg_pool2d(
-        input.unsqueeze(-2), (1, kernel), (1, step), (0, room), ceil_mode, count_include_pad
+        input.unsqueeze(-2), (1, kernel), (1, step), (0, pads), ceil_mode, count_include_pad
     )
     return pooled.squeeze(-2)
 
@@ -229,18 +229,18 @@ def avg_pool3d(
         raise RuntimeError("avg_pool3d: expected divisor_override other than 0, got 0")
     kernel = _times("avg_pool3d", "kernel_size", kernel_size, 3)
     step = _stride("avg_pool3d", stride, kernel)
-    room = _times("avg_pool3d", "padding", padding, 3)
+    pads = _times("avg_pool3d", "padding", padding, 3)
     x = input.float() if input.dtype in (_C.float16, _C.bfloat16) else input
     sums = whole or divisor_override is not None
-    means = _mean_of_boxes(x, kernel, step, room, ceil_mode, count_include_pad, sums)
+    means = _mean_of_boxes(x, kernel, step, pads, ceil_mode, count_include_pad, sums)
     if divisor_override is not None:
         if whole:
             return _C.div(means, divisor_override, rounding_mode="trunc")
         return (means / divisor_override).to(input.dtype)
     if whole:  # the mean of means that are rounded is another one
         ones = _C.ones([1, *input.shape[-3:]], dtype=_C.float64, device=input.device)
-        inside = _mean_of_boxes(ones, kernel, step, room, ceil_mode, count_include_pad, True)
-        share = _mean_of_boxes(ones, kernel, step, room, ceil_mode, count_include_pad, False)
+        inside = _mean_of_boxes(ones, kernel, step, pads, ceil_mode, count_include_pad, True)
+        share = _mean_of_boxes(ones, kernel, step, pads, ceil_mode, count_include_pad, False)
         return _C.div(means, (inside / share).round().long(), rounding_mode="trunc")
     return means.to(input.dtype)
 
@@ -249,7 +249,7 @@ def _mean_of_boxes(
     x: Tensor,
     kernel: list[int],
     step: list[int],
-    room: list[int],
+    pads: list[int],
     ceil_mode: bool,
     count_include_pad: bool,
     sums: bool,
@@ -259,10 +259,10 @@ def _mean_of_boxes(
     lead = list(x.shape[:-3])
     depth, height, width = x.size(-3), x.size(-2), x.size(-1)
     flat = x.reshape(-1, height, width)
-    means = _nn.avg_pool2d(flat, kernel[1:], step[1:], room[1:], ceil_mode, count_include_pad, own)
+    means = _nn.avg_pool2d(flat, kernel[1:], step[1:], pads[1:], ceil_mode, count_include_pad, own)
     plane = means.shape[-2:]
     means = _nn.avg_pool2d(
-        means.reshape(-1, depth, plane[0] * plane[1]), (kernel[0], 1), (step[0], 1), (room[0], 0),
+        means.reshape(-1, depth, plane[0] * plane[1]), (kernel[0], 1), (step[0], 1), (pads[0], 0),
         ceil_mode, count_include_pad, own,
     )  # fmt: skip
     return means.reshape([*lead, means.size(1), *plane])

@@ -118,10 +118,10 @@ def _resample_bytes(x: Tensor, dim: int, index: Tensor, weights: Tensor) -> Tens
     As image libraries and PyTorch compute it: the weights are 16-bit numbers with as many binary
     places as the greatest one leaves, and the result is rounded to the nearest byte.
     """
-    greatest, places = float(weights.max()), 0
-    while places < 22 and greatest * 2.0 ** (places + 1) + 0.5 < 32768.0:
-        places += 1
-    unit = 2.0**places
+    greatest, positions = float(weights.max()), 0
+    while positions < 22 and greatest * 2.0 ** (positions + 1) + 0.5 < 32768.0:
+        positions += 1
+    unit = 2.0**positions
     scaled = weights * unit
     sums = _resample(x, dim, index, (scaled + weights.sign() * 0.5).trunc())
     return ((sums + unit * 0.5) / unit).floor().clamp(0, 255)
@@ -165,11 +165,11 @@ def _compute_dtype(x: Tensor) -> Any:
 def _nearest(x: Tensor, dim: int, out: int, scale: float, shift: float) -> Tensor:
     # In float32, as PyTorch has it: the last bit decides between neighbours.
     step = _C.tensor(_step(x.size(dim), out, scale), dtype=_C.float32)
-    places = (_C.arange(out, dtype=_C.float32) + shift) * step
-    return places.floor().clamp(0, x.size(dim) - 1).to(_C.int64)
+    positions = (_C.arange(out, dtype=_C.float32) + shift) * step
+    return positions.floor().clamp(0, x.size(dim) - 1).to(_C.int64)
 
 
-def _places(x: Tensor, dim: int, out: int, scale: float, align: bool) -> Tensor:
+def _positions(x: Tensor, dim: int, out: int, scale: float, align: bool) -> Tensor:
     """Where the output pixels lie in the input."""
     kind = _compute_dtype(x)
     at = _C.arange(out, dtype=kind)
@@ -180,10 +180,10 @@ def _places(x: Tensor, dim: int, out: int, scale: float, align: bool) -> Tensor:
 
 
 def _linear_taps(x: Tensor, dim: int, out: int, scale: float, align: bool) -> tuple[Tensor, Tensor]:
-    places = _places(x, dim, out, scale, align).clamp_min(0)
+    positions = _positions(x, dim, out, scale, align).clamp_min(0)
     last = x.size(dim) - 1
-    low = places.floor().clamp_max(last)
-    part = (places - low).clamp(0, 1)
+    low = positions.floor().clamp_max(last)
+    part = (positions - low).clamp(0, 1)
     index = _C.stack([low, (low + 1).clamp_max(last)], 1).to(_C.int64)
     return index, _C.stack([1 - part, part], 1)
 
@@ -201,10 +201,10 @@ def _cubic_weights(t: Tensor, a: float = -0.75) -> list[Tensor]:
 
 
 def _cubic_taps(x: Tensor, dim: int, out: int, scale: float, align: bool) -> tuple[Tensor, Tensor]:
-    places = _places(x, dim, out, scale, align)
-    low = places.floor()
+    positions = _positions(x, dim, out, scale, align)
+    low = positions.floor()
     around = [(low + i).clamp(0, x.size(dim) - 1) for i in (-1, 0, 1, 2)]
-    return _C.stack(around, 1).to(_C.int64), _C.stack(_cubic_weights(places - low), 1)
+    return _C.stack(around, 1).to(_C.int64), _C.stack(_cubic_weights(positions - low), 1)
 
 
 def _filtered(
@@ -324,9 +324,9 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
         )
     inner = [int(n) for n in size[2:]]
     axes = [_unit_places(n, bool(align_corners), theta) for n in inner]
-    places = list(meshgrid(axes, indexing="ij"))[::-1]
+    positions = list(meshgrid(axes, indexing="ij"))[::-1]
     ones = _C.ones(inner, dtype=theta.dtype, device=theta.device)
-    base = _C.stack([*places, ones], -1).reshape(1, -1, spatial + 1)
+    base = _C.stack([*positions, ones], -1).reshape(1, -1, spatial + 1)
     return (base.expand(size[0], -1, -1) @ theta.mT).reshape([size[0], *inner, spatial])
 
 
@@ -334,8 +334,8 @@ def _unit_places(count: int, align: bool, like: Tensor) -> Tensor:
     """The centres of `count` pixels over [-1, 1]; aligned: the outer ones on its ends."""
     if count == 1:
         return _C.zeros(1, dtype=like.dtype, device=like.device)
-    places = _C.linspace(-1, 1, count, dtype=like.dtype, device=like.device)
-    return places if align else places * ((count - 1) / count)
+    positions = _C.linspace(-1, 1, count, dtype=like.dtype, device=like.device)
+    return positions if align else positions * ((count - 1) / count)
 
 
 @_full_precision
@@ -378,25 +378,25 @@ def grid_sample(
     align = bool(align_corners)
     x = input.float() if input.dtype in (_C.float16, _C.bfloat16) else input
     at = grid.to(x.dtype)
-    places = [_pixels(at.select(-1, i), sizes[-1 - i], align) for i in reversed(range(spatial))]
+    positions = [_pixels(at.select(-1, i), sizes[-1 - i], align) for i in reversed(range(spatial))]
 
     def bounded(place: Tensor, n: int) -> Tensor:
         return _inside(place, n, align, padding_mode)
 
     if mode == "bicubic":
-        return _bicubic(x, places, sizes, bounded).to(input.dtype)
-    places = [bounded(place, n) for place, n in zip(places, sizes)]
+        return _bicubic(x, positions, sizes, bounded).to(input.dtype)
+    positions = [bounded(place, n) for place, n in zip(positions, sizes)]
     if mode == "nearest":
-        return _gathered(x, [place.detach().round() for place in places], sizes).to(input.dtype)
-    lows = [place.detach().floor() for place in places]
-    result = _corner(x, places, lows, sizes, 0)
+        return _gathered(x, [place.detach().round() for place in positions], sizes).to(input.dtype)
+    lows = [place.detach().floor() for place in positions]
+    result = _corner(x, positions, lows, sizes, 0)
     for corner in range(1, 1 << spatial):
-        result = result + _corner(x, places, lows, sizes, corner)
+        result = result + _corner(x, positions, lows, sizes, corner)
     return result.to(input.dtype)
 
 
 def _corner(
-    x: Tensor, places: list[Tensor], lows: list[Tensor], sizes: list[int], corner: int
+    x: Tensor, positions: list[Tensor], lows: list[Tensor], sizes: list[int], corner: int
 ) -> Tensor:
     """One of the pixels around each place, weighted; bit i of `corner`: the upper one along i."""
     at: list[Tensor] = []
@@ -404,7 +404,7 @@ def _corner(
     for i, low in enumerate(lows):
         high = corner >> i & 1 == 1
         at.append(low + 1 if high else low)
-        weights.append(places[i] - low if high else low + 1 - places[i])
+        weights.append(positions[i] - low if high else low + 1 - positions[i])
     weight = weights[0]
     for other in weights[1:]:
         weight = weight * other
@@ -430,14 +430,14 @@ def _inside(place: Tensor, n: int, align: bool, padding_mode: str) -> Tensor:
     return place if padding_mode == "zeros" else place.clamp(0, n - 1)
 
 
-def _gathered(x: Tensor, places: list[Tensor], sizes: list[int]) -> Tensor:
+def _gathered(x: Tensor, positions: list[Tensor], sizes: list[int]) -> Tensor:
     """The pixels at whole places [n, *]: [n, c, *]; 0 outside."""
-    inside = (places[0] >= 0).logical_and(places[0] <= sizes[0] - 1)
-    flat = _C.where(inside, places[0], 0.0).to(_C.int64)
-    for i in range(1, len(places)):
-        within = (places[i] >= 0).logical_and(places[i] <= sizes[i] - 1)
+    inside = (positions[0] >= 0).logical_and(positions[0] <= sizes[0] - 1)
+    flat = _C.where(inside, positions[0], 0.0).to(_C.int64)
+    for i in range(1, len(positions)):
+        within = (positions[i] >= 0).logical_and(positions[i] <= sizes[i] - 1)
         inside = inside.logical_and(within)
-        flat = flat * sizes[i] + _C.where(within, places[i], 0.0).to(_C.int64)
+        flat = flat * sizes[i] + _C.where(within, positions[i], 0.0).to(_C.int64)
     n, c = x.size(0), x.size(1)
     index = flat.reshape(n, 1, -1).expand(-1, c, -1)
     values = x.reshape(n, c, -1).gather(2, index).reshape([n, c, *flat.shape[1:]])
@@ -445,11 +445,11 @@ def _gathered(x: Tensor, places: list[Tensor], sizes: list[int]) -> Tensor:
 
 
 def _bicubic(
-    x: Tensor, places: list[Tensor], sizes: list[int], bounded: Callable[[Tensor, int], Tensor]
+    x: Tensor, positions: list[Tensor], sizes: list[int], bounded: Callable[[Tensor, int], Tensor]
 ) -> Tensor:
-    lows = [place.detach().floor() for place in places]
-    rows = _cubic_weights(places[0] - lows[0])
-    columns = _cubic_weights(places[1] - lows[1])
+    lows = [place.detach().floor() for place in positions]
+    rows = _cubic_weights(positions[0] - lows[0])
+    columns = _cubic_weights(positions[1] - lows[1])
     parts = []
     for i, row in enumerate(rows):
         for j, column in enumerate(columns):

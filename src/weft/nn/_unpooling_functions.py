@@ -28,10 +28,10 @@ def _unpool(
         )
     kernel = _times(function, "kernel_size", kernel_size, spatial)
     step = _stride(function, stride, kernel)
-    room = _times(function, "padding", padding, spatial)
+    pads = _times(function, "padding", padding, spatial)
     if output_size is None:
         sizes = [
-            (n - 1) * s - 2 * p + k for n, s, p, k in zip(x.shape[-spatial:], step, room, kernel)
+            (n - 1) * s - 2 * p + k for n, s, p, k in zip(x.shape[-spatial:], step, pads, kernel)
         ]
     else:
         sizes = [int(n) for n in tuple(output_size)[-spatial:]]

@@ -28,15 +28,15 @@ def _geometry(
 ) -> list[tuple[int, int, int, int]]:
     """(kernel, dilation, padding, stride) of both dimensions."""
     kernel = _times(function, "kernel_size", kernel_size, 2)
-    apart = _times(function, "dilation", dilation, 2)
-    room = _times(function, "padding", padding, 2)
+    dilate = _times(function, "dilation", dilation, 2)
+    pads = _times(function, "padding", padding, 2)
     step = _times(function, "stride", stride, 2)
-    if min([*kernel, *apart, *step]) < 1 or min(room) < 0:
+    if min([*kernel, *dilate, *step]) < 1 or min(pads) < 0:
         raise RuntimeError(
             f"{function}: expected kernel_size, dilation and stride > 0 and padding >= 0, got "
             f"{kernel_size}, {dilation}, {stride} and {padding}"
         )
-    return [(kernel[i], apart[i], room[i], step[i]) for i in range(2)]
+    return [(kernel[i], dilate[i], pads[i], step[i]) for i in range(2)]
 
 
 def unfold(
@@ -141,15 +141,15 @@ def conv3d(
     """
     _check_volume("conv3d", input, weight)
     strides = _times("conv3d", "stride", stride, 3)
-    apart = _times("conv3d", "dilation", dilation, 3)
-    if min([*strides, *apart]) < 1:
+    dilate = _times("conv3d", "dilation", dilation, 3)
+    if min([*strides, *dilate]) < 1:
         raise RuntimeError(
             f"conv3d: expected stride and dilation of at least 1, got {stride} and {dilation}"
         )
     if isinstance(padding, str):
-        input, room = _same_padding(input, weight, padding, strides, apart)
+        input, pads = _same_padding(input, weight, padding, strides, dilate)
     else:
-        room = _times("conv3d", "padding", padding, 3)
+        pads = _times("conv3d", "padding", padding, 3)
     x = input if input.dim() == 5 else input.unsqueeze(0)
     if x.size(1) != weight.size(1) * groups:
         raise RuntimeError(
@@ -157,18 +157,18 @@ def conv3d(
             f"{tuple(input.shape)} and groups {groups}, got {tuple(weight.shape)}"
         )
     kd = weight.size(2)
-    places = _positions(x.size(2), kd, apart[0], room[0], strides[0])
-    if places.size(1) == 0:
+    positions = _positions(x.size(2), kd, dilate[0], pads[0], strides[0])
+    if positions.size(1) == 0:
         raise RuntimeError(
             f"conv3d: expected a kernel no larger than the padded input, got {tuple(weight.shape)} "
             f"and {tuple(input.shape)}"
         )
     n, c, _, h, w = x.shape
-    x = _C.constant_pad_nd(x, [0, 0, 0, 0, room[0], room[0]])
-    depth = places.size(1)
-    x = x.index_select(2, places.reshape(-1)).reshape(n, c, kd, depth, h, w)
+    x = _C.constant_pad_nd(x, [0, 0, 0, 0, pads[0], pads[0]])
+    depth = positions.size(1)
+    x = x.index_select(2, positions.reshape(-1)).reshape(n, c, kd, depth, h, w)
     x = x.permute(0, 3, 1, 2, 4, 5).reshape(n * depth, c * kd, h, w)
-    y = _conv2d(x, weight.flatten(1, 2), bias, strides[1:], room[1:], apart[1:], groups)
+    y = _conv2d(x, weight.flatten(1, 2), bias, strides[1:], pads[1:], dilate[1:], groups)
     y = y.reshape(n, depth, *y.shape[1:]).transpose(1, 2).contiguous()  # programs take views
     return y if input.dim() == 5 else y.squeeze(0)
 
@@ -180,7 +180,7 @@ def _check_volume(function: str, input: Tensor, weight: Tensor) -> None:
 
 
 def _same_padding(
-    x: Tensor, weight: Tensor, padding: str, strides: list[int], apart: list[int]
+    x: Tensor, weight: Tensor, padding: str, strides: list[int], dilate: list[int]
 ) -> tuple[Tensor, list[int]]:
     """Padding "valid" (none) or "same": what does not halve evenly is added behind."""
     if padding == "valid":
@@ -190,7 +190,7 @@ def _same_padding(
             f"conv3d: expected padding 'valid', or 'same' with stride 1, got {padding!r} and "
             f"stride {strides}"
         )
-    total = [d * (k - 1) for d, k in zip(apart, weight.shape[2:])]
+    total = [d * (k - 1) for d, k in zip(dilate, weight.shape[2:])]
     extra = [n for t in reversed(total) for n in (0, t % 2)]
     return _C.constant_pad_nd(x, extra), [t // 2 for t in total]
 
@@ -233,7 +233,7 @@ def conv_transpose1d(
     tensor([[1., 1., 2., 2.]])
     """
     _check_dims("conv_transpose1d", input, 1)
-    (step,), (room,), (extra,), (apart,) = (
+    (step,), (pads,), (extra,), (dilate,) = (
         _times("conv_transpose1d", what, value, 1)
         for what, value in (
             ("stride", stride),
@@ -243,8 +243,8 @@ def conv_transpose1d(
         )
     )
     y = _conv_transpose2d(
-        input.unsqueeze(-2), weight.unsqueeze(-2), bias, [1, step], [0, room], [0, extra], groups,
-        [1, apart],
+        input.unsqueeze(-2), weight.unsqueeze(-2), bias, [1, step], [0, pads], [0, extra], groups,
+        [1, dilate],
     )  # fmt: skip
     return y.squeeze(-2)
 
@@ -274,15 +274,15 @@ def conv_transpose3d(
     function = "conv_transpose3d"
     _check_volume(function, input, weight)
     strides = _times(function, "stride", stride, 3)
-    room = _times(function, "padding", padding, 3)
+    pads = _times(function, "padding", padding, 3)
     extra = _times(function, "output_padding", output_padding, 3)
-    apart = _times(function, "dilation", dilation, 3)
+    dilate = _times(function, "dilation", dilation, 3)
     channels = weight.size(1) * groups
     if bias is not None and list(bias.shape) != [channels]:
         raise RuntimeError(
             f"{function}: expected a bias of shape ({channels},), got {tuple(bias.shape)}"
         )
-    if any(e >= max(s, d) for e, s, d in zip(extra, strides, apart)):
+    if any(e >= max(s, d) for e, s, d in zip(extra, strides, dilate)):
         raise RuntimeError(
             f"{function}: expected output_padding less than stride or dilation, got "
             f"{output_padding}, {stride} and {dilation}"
@@ -292,14 +292,14 @@ def conv_transpose3d(
     kd = weight.size(2)
     planes = x.transpose(1, 2).flatten(0, 1)
     y = _conv_transpose2d(
-        planes, weight.flatten(1, 2), None, strides[1:], room[1:], extra[1:], groups, apart[1:]
+        planes, weight.flatten(1, 2), None, strides[1:], pads[1:], extra[1:], groups, dilate[1:]
     )
     # [n d, o kd, h, w]: each slice adds to kd slices of the result.
     y = y.reshape(n, depth, channels, kd, *y.shape[-2:]).permute(0, 2, 3, 1, 4, 5).flatten(2, 3)
-    size = (depth - 1) * strides[0] - 2 * room[0] + apart[0] * (kd - 1) + extra[0] + 1
-    places = (_C.arange(kd) * apart[0]).unsqueeze(1) + _C.arange(depth) * strides[0]
-    whole = y.new_zeros([n, y.size(1), size + 2 * room[0], *y.shape[-2:]])
-    y = whole.index_add(2, places.reshape(-1), y).narrow(2, room[0], size)
+    size = (depth - 1) * strides[0] - 2 * pads[0] + dilate[0] * (kd - 1) + extra[0] + 1
+    positions = (_C.arange(kd) * dilate[0]).unsqueeze(1) + _C.arange(depth) * strides[0]
+    whole = y.new_zeros([n, y.size(1), size + 2 * pads[0], *y.shape[-2:]])
+    y = whole.index_add(2, positions.reshape(-1), y).narrow(2, pads[0], size)
     if bias is not None:
         y = y + bias.reshape(-1, 1, 1, 1)
     y = y.contiguous()

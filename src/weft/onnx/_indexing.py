@@ -99,8 +99,8 @@ def _index_fill(g: Any, x: Symbol, dim: int, index: Symbol, value: Any) -> Any:
 def _put_along(g: Any, x: Symbol, dim: int, index: Symbol, source: Symbol, kind: Any) -> Any:
     axis = g.dim(x, dim)
     across = g.reshape(index, [-1 if d == axis else 1 for d in range(x.rank)])
-    places = g.expand(across, source.shape)
-    return g.op("ScatterElements", x, places, source, axis=axis, reduction=kind)
+    positions = g.expand(across, source.shape)
+    return g.op("ScatterElements", x, positions, source, axis=axis, reduction=kind)
 
 
 # Tensors as indices -------------------------------------------------------------------------------
@@ -168,20 +168,20 @@ def _index_put(g: Any, x: Symbol, indices: Any, values: Symbol, accumulate: bool
             return g.op("Where", mask, g.reshape(values, []), x)
     indices = _unmasked(g, indices)
     front, dims, held = _places(g, x, indices)
-    places = _stacked(g, [g.cast(each, weft.int64) for each in held])
+    positions = _stacked(g, [g.cast(each, weft.int64) for each in held])
     rest = front.shape[len(dims) :]
-    leading = [g.size(places, i) for i in range(places.rank - 1)]
+    leading = [g.size(positions, i) for i in range(positions.rank - 1)]
     if (
         dims[0]
         and dims == list(range(dims[0], dims[0] + len(dims)))
-        and values.rank > places.rank - 1
+        and values.rank > positions.rank - 1
     ):
-        count = values.rank - (places.rank - 1) - (len(rest) - dims[0])
+        count = values.rank - (positions.rank - 1) - (len(rest) - dims[0])
         order = list(range(count, values.rank - (len(rest) - dims[0]))) + list(range(count))
         values = g.call("permute", values, order + list(range(len(order), values.rank)))
     values = g.expand(values, [*leading, *rest])
     kind = "add" if accumulate else None
-    made = g.op("ScatterND", front, places, values, reduction=kind)
+    made = g.op("ScatterND", front, positions, values, reduction=kind)
     order = dims + [d for d in range(x.rank) if d not in dims]
     return g.call("permute", made, [order.index(d) for d in range(x.rank)])
 
@@ -200,10 +200,10 @@ def _masked_select(g: Any, x: Symbol, mask: Symbol) -> Any:
 
 @mapping("masked_scatter")
 def _masked_scatter(g: Any, x: Symbol, mask: Symbol, source: Symbol) -> Any:
-    places = _nonzero(g, g.expand(mask, x.shape))
-    count = g.op("Gather", g.op("Shape", places), g.constant([0]), axis=0)
+    positions = _nonzero(g, g.expand(mask, x.shape))
+    count = g.op("Gather", g.op("Shape", positions), g.constant([0]), axis=0)
     values = g.op("Slice", g.flat(source), [0], count)
-    return g.op("ScatterND", x, places, values)
+    return g.op("ScatterND", x, positions, values)
 
 
 @mapping("one_hot")
@@ -328,9 +328,9 @@ mapping("arange.start_step")(
 @mapping("linspace")
 def _linspace(g: Any, start: Any, end: Any, steps: Any, dtype: Any = None, *rest: Any) -> Any:
     kept = dtype or weft.get_default_dtype()
-    places = g.cast(_range(g, 0, steps, 1, None), kept)
+    positions = g.cast(_range(g, 0, steps, 1, None), kept)
     start, end = g.cast(start, kept), g.cast(end, kept)
-    return places * ((end - start) / g.cast(steps - 1, kept)) + start
+    return positions * ((end - start) / g.cast(steps - 1, kept)) + start
 
 
 @mapping("eye", "eye.m")

@@ -183,10 +183,10 @@ class Interpreter:
         return Ref(self.memory, result, base, replay())
 
     def _unmapped(self, node: Node, key: str) -> Sequence[Any]:
-        places = self.missing.setdefault(key, [])
+        uses = self.missing.setdefault(key, [])
         place = str(node.range or "an unknown place")
-        if place not in places:
-            places.append(place)
+        if place not in uses:
+            uses.append(place)
         return [self.value(Unsupported()) for _ in node.outputs]
 
     def check(self) -> None:

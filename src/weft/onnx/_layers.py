@@ -185,10 +185,10 @@ mapping("max_pool2d")(
 def _max_pool_with_indices(
     g: Any, x: Symbol, size: Any, stride: Any, pad: Any, dilation: Any, ceil: bool
 ) -> Any:
-    values, places = _max_pooled(g, x, size, stride, pad, dilation, ceil, 2)
+    values, indices = _max_pooled(g, x, size, stride, pad, dilation, ceil, 2)
     # ONNX numbers the elements of the whole tensor, PyTorch those of one plane.
     height, width = x.shape[-2:]
-    return values, g.op("Mod", places, g.symbol(height * width))
+    return values, g.op("Mod", indices, g.symbol(height * width))
 
 
 def _max_pooled(

@@ -94,7 +94,7 @@ def replaced(base: Symbol, view: Callable[[Any], Any], content: Symbol) -> Symbo
     """The base with the elements of one of its views replaced."""
     g = base.graph
     sizes, count = base.shape, base.numel()
-    places = view(g.reshape(g.symbol(g.call("arange", count)), sizes))
-    content = g.expand(g.cast(content, base.dtype), places.shape)
-    flat = g.op("ScatterElements", g.flat(base), g.flat(places), g.flat(content), axis=0)
+    indices = view(g.reshape(g.symbol(g.call("arange", count)), sizes))
+    content = g.expand(g.cast(content, base.dtype), indices.shape)
+    flat = g.op("ScatterElements", g.flat(base), g.flat(indices), g.flat(content), axis=0)
     return g.reshape(flat, sizes)

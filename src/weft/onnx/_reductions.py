@@ -190,8 +190,8 @@ def _topk(
     g: Any, x: Symbol, k: Any, dim: int = -1, largest: bool = True, ordered: bool = True
 ) -> Any:
     flags = {"axis": g.dim(x, dim), "largest": largest, "sorted": ordered}
-    values, places = g.op("TopK", x, [k], outputs=2, **flags)
-    return values, places
+    values, indices = g.op("TopK", x, [k], outputs=2, **flags)
+    return values, indices
 
 
 @mapping("sort")
@@ -223,9 +223,9 @@ def _logcumsumexp(g: Any, x: Symbol, dim: int) -> Any:
 def _unique(
     g: Any, x: Symbol, ordered: bool = True, inverse: bool = False, counts: bool = False
 ) -> Any:
-    values, _, places, numbers = g.op("Unique", g.flat(x), outputs=4, sorted=1)
+    values, _, indices, numbers = g.op("Unique", g.flat(x), outputs=4, sorted=1)
     none = g.constant(weft.empty(0, dtype=weft.int64))
-    return values, g.reshape(places, x.shape) if inverse else none, numbers if counts else none
+    return values, g.reshape(indices, x.shape) if inverse else none, numbers if counts else none
 
 
 @mapping("kthvalue")

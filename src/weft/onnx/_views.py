@@ -144,9 +144,9 @@ def _diagonal(g: Any, x: Symbol, offset: int = 0, dim1: int = 0, dim2: int = 1) 
     steps = g.call("arange", count)
     steps = steps if isinstance(steps, Symbol) else g.constant(steps)
     first, second = (steps + max(-offset, 0)), (steps + max(offset, 0))
-    places = first * g.symbol(columns) + second
+    indices = first * g.symbol(columns) + second
     flat = g.reshape(x, [*x.shape[:-2], -1])
-    return g.op("Gather", flat, places, axis=x.rank - 2)
+    return g.op("Gather", flat, indices, axis=x.rank - 2)
 
 
 def _least(g: Any, a: Any, b: Any) -> Any:
@@ -159,8 +159,8 @@ def _unfold(g: Any, x: Symbol, dim: int, size: int, step: int) -> Any:
     dim = g.dim(x, dim)
     count = (x.size(dim) - size) // step + 1
     starts = g.call("mul.Scalar", g.call("arange", count), step)
-    places = g.unsqueeze(g.symbol(starts), 1) + g.constant(weft.arange(size))
-    made = g.op("Gather", x, places, axis=dim)
+    indices = g.unsqueeze(g.symbol(starts), 1) + g.constant(weft.arange(size))
+    made = g.op("Gather", x, indices, axis=dim)
     order = [d for d in range(x.rank + 1) if d != dim + 1] + [dim + 1]
     return _permute(g, made, order)
 
@@ -168,8 +168,8 @@ def _unfold(g: Any, x: Symbol, dim: int, size: int, step: int) -> Any:
 @mapping("as_strided")
 def _as_strided(g: Any, x: Symbol, sizes: Any, strides: Any, offset: Any = None) -> Any:
     """Elements by their place in a contiguous x; views of views are not told apart from it."""
-    places = g.constant(weft.as_strided(weft.arange(_span(sizes, strides)), sizes, strides))
-    return g.op("Gather", g.flat(x), places + (offset or 0), axis=0)
+    indices = g.constant(weft.as_strided(weft.arange(_span(sizes, strides)), sizes, strides))
+    return g.op("Gather", g.flat(x), indices + (offset or 0), axis=0)
 
 
 def _span(sizes: Any, strides: Any) -> int:

@@ -77,12 +77,12 @@ class SobolEngine:
         if self.seed is not None:
             generator = Generator()
             generator.manual_seed(self.seed)
-        bits, places = self.MAXBIT, _C.arange(self.MAXBIT)
+        bits, positions = self.MAXBIT, _C.arange(self.MAXBIT)
         digits = _C.randint(2, (self.dimension, bits), generator=generator)
-        self.shift = (digits * 2**places).sum(1)
+        self.shift = (digits * 2**positions).sum(1)
         mixed = _C.randint(2, (self.dimension, bits, bits), generator=generator).tril(-1)
         mixed = mixed + _C.eye(bits, dtype=_C.int64)
-        from_first = places.flip(0)  # the digit of 1/2 is the highest bit
+        from_first = positions.flip(0)  # the digit of 1/2 is the highest bit
         digits = (self.sobolstate.unsqueeze(-1) >> from_first) & 1
         changed = (digits.unsqueeze(-2) * mixed.unsqueeze(1)).sum(-1) % 2
         self.sobolstate = (changed << from_first).sum(-1)

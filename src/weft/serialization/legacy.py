@@ -29,10 +29,10 @@ def load_legacy(source: Source, map_location: MapLocation, find: Callable[[str, 
     The object is read twice: where its storages are in the file is known only behind it.
     """
     data = source.read(0, source.size)
-    begin, places = _survey(source, data, find)
+    begin, extents = _survey(source, data, find)
 
     def read(key: str, size: int, dtype: Any) -> Tensor:
-        offset, count = places[key]
+        offset, count = extents[key]
         if count < size:
             raise LoadError(f"load: expected {size} bytes in storage '{shown(key)}', got {count}")
         return source.tensor(offset, count)
@@ -67,15 +67,15 @@ def _survey(
     keys = reader.load()
     if type(keys) is not list or any(type(key) is not str or key not in dtypes for key in keys):
         raise LoadError("load: expected the keys of the storages, got others")
-    places = {}
+    extents = {}
     at = reader.position
     for key in keys:
         dtype = dtypes[key]
         count = int.from_bytes(source.read(at, 8), "little")
         size = count * (1 if dtype is None else dtype.itemsize)
-        places[key] = (at + 8, size)
+        extents[key] = (at + 8, size)
         at += 8 + size
-    return begin, places
+    return begin, extents
 
 
 def _find_nothing(find: Callable[[str, str], Any], module: str, name: str) -> Any:

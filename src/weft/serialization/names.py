@@ -40,10 +40,10 @@ def _torch_place(module: str, name: str) -> tuple[str, str]:
     same = f"torch{module.removeprefix('weft')}"
     package = same.rpartition(".")[0]
     beside = [f"{package}.{child}" for child in names.children(package)]
-    places = [place for place in (same, *beside, package) if name in names.names(place)]
-    if not places:
+    modules = [place for place in (same, *beside, package) if name in names.names(place)]
+    if not modules:
         return module, name
-    return max(places, key=lambda place: _common(place, same)), name
+    return max(modules, key=lambda place: _common(place, same)), name
 
 
 def _common(a: str, b: str) -> int:

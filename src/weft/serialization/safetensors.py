@@ -149,16 +149,16 @@ def _read_header(source: Source) -> tuple[dict[str, str], list[_Place]]:
     metadata = header.pop("__metadata__", {})
     if type(metadata) is not dict or any(type(text) is not str for text in metadata.values()):
         raise LoadError("load_file: expected metadata of strings")
-    places = [_place(name, entry, 8 + size) for name, entry in header.items()]
+    extents = [_place(name, entry, 8 + size) for name, entry in header.items()]
     # The tensors cover the file: no gap, no overlap.
     at = 8 + size
-    for name, _, _, begin, end in sorted(places, key=lambda place: place[3:]):
+    for name, _, _, begin, end in sorted(extents, key=lambda place: place[3:]):
         if begin != at:
             raise LoadError(f"load_file: expected '{shown(name)}' to begin at {at}, got {begin}")
         at = end
     if at != source.size:
         raise LoadError(f"load_file: expected a file of {at} bytes, got {source.size}")
-    return metadata, places
+    return metadata, extents
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

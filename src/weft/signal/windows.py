@@ -22,8 +22,8 @@ def _made(
         raise ValueError(
             f"{name}: expected M >= 0 and dtype float32 or float64, got {m} and {kind}"
         )
-    places = _C.arange(m, dtype=_C.float64)
-    window = _C.ones(m, dtype=kind) if m <= 1 else shape(places).to(kind)
+    positions = _C.arange(m, dtype=_C.float64)
+    window = _C.ones(m, dtype=kind) if m <= 1 else shape(positions).to(kind)
     return window.requires_grad_() if requires_grad else window
 
 

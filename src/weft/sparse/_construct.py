@@ -43,19 +43,19 @@ def sparse_coo_tensor(
         if size is None:
             raise TypeError(f"{name}: expected indices and values, or a size, got neither")
         sizes = _sizes(name, size)
-        places = _C.empty((len(sizes), 0), dtype=_C.int64)
+        positions = _C.empty((len(sizes), 0), dtype=_C.int64)
         entries = _C.empty(0, dtype=dtype or _C.get_default_dtype(), device=device)
     else:
-        places, entries = _indices(name, indices), _values(values, dtype, device)
-        places = places.unsqueeze(0) if places.dim() == 1 else places
-        if places.dim() != 2 or entries.dim() == 0 or entries.size(0) != places.size(1):
+        positions, entries = _indices(name, indices), _values(values, dtype, device)
+        positions = positions.unsqueeze(0) if positions.dim() == 1 else positions
+        if positions.dim() != 2 or entries.dim() == 0 or entries.size(0) != positions.size(1):
             raise RuntimeError(
                 f"{name}: expected indices [k, n] and values [n, *], got shapes "
-                f"{tuple(places.shape)} and {tuple(entries.shape)}"
+                f"{tuple(positions.shape)} and {tuple(entries.shape)}"
             )
-        sizes = _sizes_for(places, entries) if size is None else _sizes(name, size)
-    _check_places(name, places, entries, sizes)
-    pattern = Coo(places, sizes, bool(is_coalesced))
+        sizes = _sizes_for(positions, entries) if size is None else _sizes(name, size)
+    _check_places(name, positions, entries, sizes)
+    pattern = Coo(positions, sizes, bool(is_coalesced))
     if is_coalesced and check_invariants and not bool((pattern.keys().diff() > 0).all()):
         raise RuntimeError(f"{name}: expected coalesced indices, got some out of order or twice")
     return _finish(make(pattern, entries), requires_grad)
@@ -149,19 +149,19 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
             [0, 2]])
     """
     rows = diagonals.unsqueeze(0) if diagonals.dim() == 1 else diagonals
-    places = offsets.reshape(1) if offsets.dim() == 0 else offsets
+    positions = offsets.reshape(1) if offsets.dim() == 0 else offsets
     sizes = _sizes("spdiags", shape)
-    if rows.dim() != 2 or places.shape != rows.shape[:1] or len(sizes) != 2:
+    if rows.dim() != 2 or positions.shape != rows.shape[:1] or len(sizes) != 2:
         raise RuntimeError(
             f"spdiags: expected a row for each offset and two sizes, got shapes "
             f"{tuple(diagonals.shape)} and {tuple(offsets.shape)}, and {sizes}"
         )
-    if places.dtype != _C.int64 or len(set(places.tolist())) < places.numel():
+    if positions.dtype != _C.int64 or len(set(positions.tolist())) < positions.numel():
         raise RuntimeError(f"spdiags: expected distinct int64 offsets, got {offsets}")
     if layout not in (None, _C.sparse_coo, _C.sparse_csr, _C.sparse_csc):
         raise RuntimeError(f"spdiags: expected a layout of sparse matrices, got {layout}")
     column = _C.arange(rows.size(1)).expand(rows.shape)
-    row = column - places.unsqueeze(1)
+    row = column - positions.unsqueeze(1)
     inside = (row >= 0) & (row < sizes[0]) & (column < sizes[1])
     found = make(Coo(_C.stack([row[inside], column[inside]]), sizes, False), rows[inside])
     return found if layout in (None, _C.sparse_coo) else found.to_sparse(layout=layout)

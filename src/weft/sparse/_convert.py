@@ -36,8 +36,8 @@ def coalesce(self: Tensor) -> SparseTensor:
         return sparse
     merged, inverse = pattern.merged()
     values = values_of(sparse)
-    room = values.new_zeros((merged.count, *values.shape[1:]))
-    return make(merged, room.index_add(0, inverse, values))
+    dense = values.new_zeros((merged.count, *values.shape[1:]))
+    return make(merged, dense.index_add(0, inverse, values))
 
 
 def is_coalesced(self: Tensor) -> bool:
@@ -128,10 +128,10 @@ def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool | None = None
         pattern, entries = self._pattern.coo(), values_of(self)
         element_count(pattern.size)
         spanned = pattern.size[: pattern.sparse_dim]
-        room = entries.new_zeros((element_count(spanned), *entries.shape[1:]))
+        dense = entries.new_zeros((element_count(spanned), *entries.shape[1:]))
         if pattern.count:
-            room = room.index_add(0, pattern.keys(), entries)
-        self = room.reshape(pattern.size)
+            dense = dense.index_add(0, pattern.keys(), entries)
+        self = dense.reshape(pattern.size)
     return self if dtype is None else self.to(dtype)
 
 
@@ -171,10 +171,10 @@ def to_sparse(
     sizes = tuple(self.shape)
     flat = self.reshape(element_count(sizes[:count]), *sizes[count:])
     kept = (flat.detach() != 0).reshape(flat.size(0), -1).any(1).nonzero().squeeze(1)
-    places = (
+    positions = (
         _C.stack(unravel_index(kept, sizes[:count])) if count else kept.new_empty((0, kept.size(0)))
     )
-    return make(Coo(places, sizes, True), flat[kept])
+    return make(Coo(positions, sizes, True), flat[kept])
 
 
 def to_sparse_coo(self: Tensor) -> SparseTensor:

@@ -81,8 +81,8 @@ def _entries(name: str, matrix: SparseTensor) -> tuple[Tensor, Tensor, Tensor]:
 
 def _dense_product(left: SparseTensor, right: Tensor) -> Tensor:
     rows, columns, entries = _entries("mm", left)
-    room = right.new_zeros((left.size(0), right.size(1)))
-    return room.index_add(0, rows, entries.unsqueeze(1) * right.index_select(0, columns))
+    dense = right.new_zeros((left.size(0), right.size(1)))
+    return dense.index_add(0, rows, entries.unsqueeze(1) * right.index_select(0, columns))
 
 
 def _sparse_product(left: SparseTensor, right: SparseTensor) -> SparseTensor:

@@ -95,8 +95,8 @@ def _softmax(name: str, input: Tensor, dim: int, dtype: Any, logarithm: bool) ->
     groups, number = _groups(pattern, dim)
     rest = tuple(entries.shape[1:])
     lowest = entries.new_full((number, *rest), -math.inf)
-    places = groups.reshape(-1, *[1] * len(rest)).expand(entries.shape)
-    greatest = lowest.scatter_reduce(0, places, entries.detach(), "amax")
+    positions = groups.reshape(-1, *[1] * len(rest)).expand(entries.shape)
+    greatest = lowest.scatter_reduce(0, positions, entries.detach(), "amax")
     # A group whose greatest is infinite keeps it out of the difference.
     greatest = greatest.masked_fill(greatest.abs() == math.inf, 0)
     shifted = entries - greatest.index_select(0, groups)

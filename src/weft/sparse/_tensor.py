@@ -110,8 +110,8 @@ class SparseTensor(Tensor):
         pattern = self._pattern
         if isinstance(pattern, Coo) and not pattern.coalesced:
             pattern, inverse = pattern.merged()
-            room = values.new_zeros((pattern.count, *values.shape[1:]))
-            values = room.index_copy(0, inverse, values)  # equal wherever places are
+            dense = values.new_zeros((pattern.count, *values.shape[1:]))
+            values = dense.index_copy(0, inverse, values)  # equal wherever places are
         return make(pattern, values)
 
 

@@ -20,13 +20,13 @@ from weft.nn.parameter import Parameter
 
 _LARGE = 1 << 20  # bytes of a whole parameter
 
-Place = tuple[Module, str]  # a module and the name of one of its parameters
+Location = tuple[Module, str]  # a module and the name of one of its parameters
 
 
 class Owner(NamedTuple):
     """A parameter of which this process keeps some rows."""
 
-    places: Sequence[Place]  # several where modules share it
+    locations: Sequence[Location]  # several where modules share it
     parameter: Parameter  # this process's rows
     shape: tuple[int, ...]
     rows: int  # of each process; the last ones may have less

@@ -9,7 +9,7 @@ from typing import Any
 from weft.distributed.collectives import broadcast
 from weft.distributed.device_mesh import DeviceMesh
 from weft.distributed.fsdp.api import MixedPrecisionPolicy, OffloadPolicy
-from weft.distributed.fsdp.bundle import Place
+from weft.distributed.fsdp.bundle import Location
 from weft.distributed.fsdp.unit import Unit
 from weft.distributed.groups import ProcessGroup, member
 from weft.memory import empty_cache
@@ -76,13 +76,13 @@ def fully_shard(
     own = mesh.get_group() if isinstance(mesh, DeviceMesh) else mesh
     group = member("fully_shard", own)
     reshards = reshard_after_forward is None or bool(reshard_after_forward)
-    places: dict[Parameter, list[Place]] = {}
+    locations: dict[Parameter, list[Location]] = {}
     for owner, name, parameter in _free_parameters(module):
-        places.setdefault(parameter, []).append((owner, name))
-    for parameter in places:
+        locations.setdefault(parameter, []).append((owner, name))
+    for parameter in locations:
         broadcast(parameter.detach(), group=group, group_src=0)
-    unit = Unit(list(places.items()), group, reshards)
-    places.clear()
+    unit = Unit(list(locations.items()), group, reshards)
+    locations.clear()
     # Whole parameters leave blocks of sizes that shards do not use.
     empty_cache()
     kind = type(module)

@@ -300,7 +300,7 @@ def plain_name(name: str) -> str:
 
 
 def _place(owner: Any, parameter: Parameter) -> None:
-    for module, name in owner.places:
+    for module, name in owner.locations:
         module.__dict__.pop(name, None)
         module._parameters[name] = parameter
 

@@ -17,7 +17,7 @@ from weft.autograd.function import Function
 from weft.autograd.grad_mode import is_grad_enabled, no_grad
 from weft.autograd.graph import saved_tensors_hooks
 from weft.distributed.collectives import all_gather_into_tensor
-from weft.distributed.fsdp.bundle import Owner, Place, bundles_of
+from weft.distributed.fsdp.bundle import Location, Owner, bundles_of
 from weft.distributed.groups import ProcessGroup
 from weft.nn.parameter import Parameter
 
@@ -73,7 +73,7 @@ class Unit:
 
     def __init__(
         self,
-        parameters: Sequence[tuple[Parameter, Sequence[Place]]],
+        parameters: Sequence[tuple[Parameter, Sequence[Location]]],
         group: ProcessGroup,
         reshards: bool,
     ) -> None:
@@ -84,8 +84,8 @@ class Unit:
         self._full: list[Tensor] | None = None
         self._is_ahead = False  # the bundles are being gathered
 
-    def _spread(self, parameter: Parameter, places: Sequence[Place]) -> Owner:
-        shape, name = tuple(parameter.shape), places[0][1]
+    def _spread(self, parameter: Parameter, locations: Sequence[Location]) -> Owner:
+        shape, name = tuple(parameter.shape), locations[0][1]
         if hasattr(parameter, _SPREAD):
             raise ValueError(
                 f"fully_shard: expected modules that share a parameter in one unit, got {name} of "
@@ -103,9 +103,9 @@ class Unit:
         setattr(spread, _SHARDS, (start, shape))
         setattr(spread, _GROUP, self.group)
         setattr(parameter, _SPREAD, True)
-        for module, each in places:
+        for module, each in locations:
             setattr(module, each, spread)
-        return Owner(places, spread, shape, rows)
+        return Owner(locations, spread, shape, rows)
 
     # ---- parameters ----
 
@@ -176,7 +176,7 @@ class Unit:
 
     def _set(self, tensors: Sequence[Tensor]) -> None:
         for owner, tensor in zip(self._owners, tensors):
-            for module, name in owner.places:
+            for module, name in owner.locations:
                 module.__dict__[name] = tensor
 
     def _pack(self, tensor: Tensor) -> Any:

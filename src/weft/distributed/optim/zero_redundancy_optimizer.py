@@ -127,11 +127,11 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         own = self._local().state_dict()["state"]
         root = rank_in("consolidate_state_dict", self.process_group, to)
         is_root = self.process_group.rank() == root
-        places: list[Any] | None = [None] * self.process_group.size() if is_root else None
-        gather_object(own, places, group=self.process_group, group_dst=root)
-        self._gathered = places
+        gathered: list[Any] | None = [None] * self.process_group.size() if is_root else None
+        gather_object(own, gathered, group=self.process_group, group_dst=root)
+        self._gathered = gathered
 
-    def _places(self) -> list[tuple[int, int]]:
+    def _positions(self) -> list[tuple[int, int]]:
         """Of each parameter of all groups: its owner, and its number among that one's."""
         owners = [owner for group in self._owners for owner in group]
         return [(owner, owners[:at].count(owner)) for at, owner in enumerate(owners)]
@@ -146,7 +146,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         result = super().state_dict()
         result["state"] = {
             at: copy.deepcopy(self._gathered[owner][number])
-            for at, (owner, number) in enumerate(self._places())
+            for at, (owner, number) in enumerate(self._positions())
             if number in self._gathered[owner]
         }
         return result
@@ -158,7 +158,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         own = local.state_dict()
         own["state"] = {
             number: state_dict["state"][at]
-            for at, (owner, number) in enumerate(self._places())
+            for at, (owner, number) in enumerate(self._positions())
             if owner == me and at in state_dict["state"]
         }
         local.load_state_dict(own)

@@ -21,8 +21,8 @@ _aten = _C._aten
 @rule("embedding")
 def _embedding(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     """Of a cut vocabulary each process looks up its own words, and has zeros for others."""
-    places = list(range(given[1].dim()))
-    plan = by_terms(["ve", places], [*places, "e"], given[:2])
+    positions = list(range(given[1].dim()))
+    plan = by_terms(["ve", positions], [*positions, "e"], given[:2])
 
     def look_up(items: list[Any], targets: Sequence[Placements]) -> Tensor:
         layout = level.layout(given[0]).placed(targets[0])
@@ -55,10 +55,10 @@ def _index(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     at = found[0]
     if len(found) > 1 or indices[at].dtype == _C.bool:
         return whole(level, op, given)
-    places = [f"i{n}" for n in range(indices[at].dim())]
+    positions = [f"i{n}" for n in range(indices[at].dim())]
     own = [*letters[:at], None, *letters[at + 1 :]]
-    result = [*letters[:at], *places, *letters[at + 1 :]]
-    return level.run(op, given, by_terms([own, places], result, [x, indices[at]]))
+    result = [*letters[:at], *positions, *letters[at + 1 :]]
+    return level.run(op, given, by_terms([own, positions], result, [x, indices[at]]))
 
 
 @rule("gather")
@@ -73,13 +73,13 @@ def _gather(level: Level, op: Operator, given: Sequence[Any]) -> Any:
 
     def take(items: list[Any], targets: Sequence[Placements]) -> Tensor:
         begin, count = level.layout(x).placed(targets[0]).own(at)
-        source, _, places, *rest = items
+        source, _, positions, *rest = items
         if count == shape_of(x)[at]:
             return op.call(items)
         if count == 0:
-            return _nothing(source, places.shape)
-        here = (places >= begin) & (places < begin + count)
-        return op.call([source, dim, _C.where(here, places - begin, 0), *rest]) * here
+            return _nothing(source, positions.shape)
+        here = (positions >= begin) & (positions < begin + count)
+        return op.call([source, dim, _C.where(here, positions - begin, 0), *rest]) * here
 
     return level.run(op, given, plan, take)
 
@@ -119,11 +119,11 @@ def _nll_loss(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     )
     at = min(x.dim() - 1, 1)
     counts = _aten.ne(target, ignored)
-    places = _aten.mul(target, counts)
-    taken = _aten.squeeze(_aten.gather(x, at, _aten.unsqueeze(places, at)), at)
+    positions = _aten.mul(target, counts)
+    taken = _aten.squeeze(_aten.gather(x, at, _aten.unsqueeze(positions, at)), at)
     weights = _aten.to(counts, x.dtype)
     if weight is not None:
-        weights = _aten.mul(weights, _aten.index(weight, [places]))
+        weights = _aten.mul(weights, _aten.index(weight, [positions]))
     losses = _aten.neg(_aten.mul(taken, weights))
     if reduction == 0:
         return losses

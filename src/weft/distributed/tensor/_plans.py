@@ -171,10 +171,10 @@ def by_formula(op: Operator, given: Sequence[Any], formula: str) -> Plan | None:
     def seen(value: Any) -> Any:
         if isinstance(value, Tensor):
             owner, shape = next(owners), shape_of(value)
-            places = range(-len(shape), 0) if from_end else range(len(shape))
+            dims = range(-len(shape), 0) if from_end else range(len(shape))
             return [
                 1 if size == 1 else f"{0 if together else owner}:{at}"
-                for at, size in zip(places, shape)
+                for at, size in zip(dims, shape)
             ]
         if isinstance(value, (list, tuple)):
             return tuple(map(seen, value))

@@ -119,6 +119,6 @@ def _squeeze(level: Level, op: Operator, given: Sequence[Any]) -> Any:
 def _movedim(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     rank = given[0].dim()
     source, target = ([v] if isinstance(v, int) else list(v) for v in given[1:3])
-    places = {t % rank: s % rank for s, t in zip(source, target)}
-    rest = iter(d for d in range(rank) if d not in places.values())
-    return _aten.permute(given[0], [places[d] if d in places else next(rest) for d in range(rank)])
+    moved = {t % rank: s % rank for s, t in zip(source, target)}
+    rest = iter(d for d in range(rank) if d not in moved.values())
+    return _aten.permute(given[0], [moved[d] if d in moved else next(rest) for d in range(rank)])

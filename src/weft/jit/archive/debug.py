@@ -171,10 +171,10 @@ class ArchivedCode(Code):
         return super()._range(node) if found is None else found
 
     def _origin(self, origins: Origins, node: ast.AST) -> SourceRange | None:
-        places = [(getattr(node, "lineno", 0), getattr(node, "col_offset", 0))]
+        positions = [(getattr(node, "lineno", 0), getattr(node, "col_offset", 0))]
         if isinstance(node, ast.Call):  # of a function: the name has none, the arguments have one
-            places.append((node.func.end_lineno or 0, node.func.end_col_offset or 0))
-        for line, column in places:
+            positions.append((node.func.end_lineno or 0, node.func.end_col_offset or 0))
+        for line, column in positions:
             index = line + self.source.first_line - 2
             if not 0 <= index < len(self.starts):
                 continue

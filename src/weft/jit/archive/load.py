@@ -79,8 +79,8 @@ def read_root(
     is_legacy = TREE in archive
     constants: list[Any] = []
     code = ArchiveCode(archive, LIBRARIES if is_legacy else CODE)
-    places = functools.partial(located, map_location)
-    definitions = Definitions(code, constants, _version(archive), places)
+    device_map = functools.partial(located, map_location)
+    definitions = Definitions(code, constants, _version(archive), device_map)
     if is_legacy:
         tree = read_tree(archive)
         constants += read_tensors(tree, archive, map_location)

@@ -140,8 +140,8 @@ def sink_casts(graph: Graph) -> None:
     for cast in reversed(list(graph.walk())):  # users first
         if cast.kind != "prim::unchecked_cast" or "checked" in cast.attrs:
             continue
-        block, places = cast.owner, [_block_of(user) for user in cast.output.users]
-        for step in zip(*[_branches(place, block) for place in places]):
+        block, blocks = cast.owner, [_block_of(user) for user in cast.output.users]
+        for step in zip(*[_branches(place, block) for place in blocks]):
             if len(set(step)) > 1:
                 break
             block = step[0]

@@ -60,12 +60,12 @@ class CachedPrograms:
         callables: Iterable[Any], strings: Iterable[str], classes: Collection[str],
     ) -> None:  # fmt: skip
         """Keeps a program, unless it needs something that the walk has not met."""
-        places = {each: place for place, each in enumerate(self.classes)}
-        if not places.keys() >= set(classes):
+        positions = {each: place for place, each in enumerate(self.classes)}
+        if not positions.keys() >= set(classes):
             return
         known = {text: python_classes.find(text) for text in strings}
         types = {text: cls for text, cls in known.items() if cls is not None}
-        used = {each: places[each] for each in classes}
+        used = {each: positions[each] for each in classes}
         try:
             data = encode(self.walk, name, program, inputs, callables, types, used)
         except NotKept:

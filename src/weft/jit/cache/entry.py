@@ -66,8 +66,8 @@ class Entry:
         fields = _fields(data)
         if len(fields) < 8 or fields[0] != _MAGIC:
             raise Damaged
-        name, program, inputs, callables, kinds, called, places, *names = fields[1:]
-        known = _named(texts_of(called), _objects(places, modules, object))
+        name, program, inputs, callables, kinds, called, positions, *names = fields[1:]
+        known = _named(texts_of(called), _objects(positions, modules, object))
         tensors = _objects(inputs, walk.objects, Tensor)
         types = _named(map(_text, names), _objects(kinds, walk.objects, type))
         try:

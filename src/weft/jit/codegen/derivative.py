@@ -223,14 +223,14 @@ def _drop_unused(result: Derivative) -> None:
     for index, (op, tensors, _) in enumerate(steps.steps):  # results stay with their operator
         if isinstance(op, RowResult) and tensors[0].index in used:
             used.add(index)
-    places = {old: new for new, old in enumerate(sorted(used))}
+    renumbered = {old: new for new, old in enumerate(sorted(used))}
 
     def moved(value: Operand) -> Operand:
-        return Operand("step", places[value.index]) if value.kind == "step" else value
+        return Operand("step", renumbered[value.index]) if value.kind == "step" else value
 
-    steps.spaces = [steps.spaces[old] for old in places]
+    steps.spaces = [steps.spaces[old] for old in renumbered]
     steps.steps = [
         (op, [moved(t) for t in tensors], numbers)
-        for op, tensors, numbers in (steps.steps[old] for old in places)
+        for op, tensors, numbers in (steps.steps[old] for old in renumbered)
     ]
-    result.outputs = [places[output] for output in result.outputs]
+    result.outputs = [renumbered[output] for output in result.outputs]

@@ -84,8 +84,8 @@ class Tables:
         self._enums: dict[ty.EnumType, int] = {}
         self._class_index: dict[int, int] = {}
         self._sources: dict[int, tuple[int, Source]] = {}
-        self._places: dict[tuple[int, int, int, int], int] = {}
-        self._known_places: dict[SourceRange, int] = {}
+        self._ranges: dict[tuple[int, int, int, int], int] = {}
+        self._known_ranges: dict[SourceRange, int] = {}
         self._constants: dict[Any, int] = {}
         self._constant_bytes: list[bytes] = []
         self._held: list[Any] = []  # constants known by identity must stay alive
@@ -247,9 +247,9 @@ class Tables:
         before what it calls."""
         if where is None:
             return 0
-        known = self._known_places.get(where)
+        known = self._known_ranges.get(where)
         if known is None:
-            known = self._known_places[where] = self._place(where)
+            known = self._known_ranges[where] = self._place(where)
         return known
 
     def _place(self, where: SourceRange) -> int:
@@ -258,7 +258,7 @@ class Tables:
         if source.text is not None and not source.text.isascii():
             start, end = (len(source.text[:at].encode()) for at in (start, end))
         key = (index, start, end, self.place(where.caller))
-        return self._places.setdefault(key, len(self._places) + 1)
+        return self._ranges.setdefault(key, len(self._ranges) + 1)
 
     # Bytes
 
@@ -311,4 +311,4 @@ class Tables:
             out.u32(self.string(source.filename), source.first_line, source.indent)
             out.u8(source.text is not None)
             out.u32(self.string(source.text or ""))
-        out.u32(len(self._places), *itertools.chain.from_iterable(self._places))
+        out.u32(len(self._ranges), *itertools.chain.from_iterable(self._ranges))

@@ -239,11 +239,11 @@ def _size_together(nodes: Sequence[Node]) -> tuple[int, int] | None:
     if len(known) == len(sizes):  # arithmetic on elements alone: the sum
         return sum(steps for steps, _ in known), sum(numbers for _, numbers in known)
     steps = Steps()
-    places: dict[Value, Any] = {}
+    operands: dict[Value, Any] = {}
     try:
         for node in nodes:
-            args = [places.get(v, _argument(v, Operand("input", 0))) for v in node.inputs]
-            places[node.output] = steps.apply(node.kind.partition("::")[2], args)
+            args = [operands.get(v, _argument(v, Operand("input", 0))) for v in node.inputs]
+            operands[node.output] = steps.apply(node.kind.partition("::")[2], args)
     except NotFusible:
         return None
     return _size_of(steps)
@@ -252,30 +252,30 @@ def _size_together(nodes: Sequence[Node]) -> tuple[int, int] | None:
 def spec(node: Node, gradients: bool = True) -> GroupSpec:
     """What the runtime is told of a `weft::Fused` node."""
     (block,) = node.blocks
-    places: dict[Value, Any] = {p: Operand("input", i) for i, p in enumerate(block.params)}
+    operands: dict[Value, Any] = {p: Operand("input", i) for i, p in enumerate(block.params)}
     steps = Steps(units_wanted=gradients)
-    _add_block(steps, block, places)
-    outputs = [places[value].index for value in block.returns]
+    _add_block(steps, block, operands)
+    outputs = [operands[value].index for value in block.returns]
     inputs = len(block.params)
     backward = _backward(steps, outputs, inputs) if gradients else None
     return _group(steps, outputs, inputs, backward)
 
 
-def _add_block(steps: Steps, block: Block, places: dict[Value, Any]) -> None:
+def _add_block(steps: Steps, block: Block, operands: dict[Value, Any]) -> None:
     """The operators of a group, and of the groups in it that serve where it does not apply."""
     for inner in block.nodes:
         if inner.kind == "prim::Constant":
-            places[inner.output] = inner.attrs["value"]
+            operands[inner.output] = inner.attrs["value"]
         elif inner.kind == "prim::ListConstruct":
-            places[inner.output] = [places[v] for v in inner.inputs]
+            operands[inner.output] = [operands[v] for v in inner.inputs]
         elif inner.kind == FUSED:
             (body,) = inner.blocks
-            places.update((p, places[v]) for p, v in zip(body.params, inner.inputs))
-            _add_block(steps, body, places)
-            places.update((o, places[v]) for o, v in zip(inner.outputs, body.returns))
+            operands.update((p, operands[v]) for p, v in zip(body.params, inner.inputs))
+            _add_block(steps, body, operands)
+            operands.update((o, operands[v]) for o, v in zip(inner.outputs, body.returns))
         else:
             key = inner.kind.partition("::")[2]
-            places[inner.output] = steps.apply(key, [places[v] for v in inner.inputs])
+            operands[inner.output] = steps.apply(key, [operands[v] for v in inner.inputs])
 
 
 def _group(

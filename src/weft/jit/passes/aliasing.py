@@ -88,7 +88,7 @@ class AliasAnalysis:
     def __init__(self, graph: Graph, known: Mapping[Value, Any] | None = None) -> None:
         self._cells: dict[Value, _Cell] = {}
         self._known = known or {}
-        self._places: dict[Any, _Cell] = {}
+        self._attribute_cells: dict[Any, _Cell] = {}
         self._outside: dict[str, _Cell] = {}
         types = {value.type for value in _values(graph.block)}
         self._one_world = any(
@@ -235,7 +235,7 @@ class AliasAnalysis:
         if operator is None:  # attributes, calls, constants, what is not known
             for value in (*node.inputs, *node.outputs):
                 if value in self._known:
-                    place = self._places.setdefault(self._known[value], _Cell())
+                    place = self._attribute_cells.setdefault(self._known[value], _Cell())
                     _join(self._cell(value), place)
                 else:
                     self._from_outside(value)

@@ -49,7 +49,7 @@ class _Freezer:
         self.objects: dict[Value, tuple[Any, str]] = {graph.inputs[0]: (module, "")}
         self.constants: dict[tuple[int, str], Value] = {}
         self.found = self.find_objects()
-        self.aliases = AliasAnalysis(graph, self._places())
+        self.aliases = AliasAnalysis(graph, self._addresses())
 
     def find_objects(self) -> list[Node]:
         """Follows attributes to the objects they hold; gives the nodes that read attributes."""
@@ -62,17 +62,17 @@ class _Freezer:
                 self.objects[node.output] = (getattr(owner[0], name), path)
         return found
 
-    def _places(self) -> dict[Value, Any]:
+    def _addresses(self) -> dict[Value, Any]:
         """Where the tensors and lists that the graph reads from the module lie."""
-        places: dict[Value, Any] = {}
+        addresses: dict[Value, Any] = {}
         for node in self.found:
             if node.inputs[0] in self.objects and not _is_object(node.output.type):
                 owner, path = self.objects[node.inputs[0]]
                 held = getattr(owner, node.attrs["name"])
                 is_tensor = hasattr(held, "untyped_storage")
                 address = held.untyped_storage().info().address if is_tensor else 0
-                places[node.output] = address or f"{path}.{node.attrs['name']}"
-        return places
+                addresses[node.output] = address or f"{path}.{node.attrs['name']}"
+        return addresses
 
     def run(self) -> bool:
         kept, exposed = self._set_attributes(), self._exposed()

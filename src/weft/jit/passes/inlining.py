@@ -56,7 +56,7 @@ class _Inliner:
     def __init__(
         self, limit: int, bodies: Mapping[Function, Graph], shared: Mapping[Function, Function]
     ) -> None:
-        self.room = limit
+        self.budget = limit
         self.bodies = bodies
         self.shared = shared
         self.redirected = set(shared.values())
@@ -77,9 +77,9 @@ class _Inliner:
             return
         graph = self.bodies.get(function, function.graph)
         size = sum(1 for _ in graph.walk())
-        if size > self.room:
+        if size > self.budget:
             return
-        self.room -= size
+        self.budget -= size
         self.changed = True
         for inner in self._replace(node, graph.block):
             self.node(inner, (*callers, function))

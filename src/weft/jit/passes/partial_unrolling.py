@@ -111,8 +111,8 @@ def _fits(loop: Node, steps: list[Node], factor: int, options: Options) -> bool:
     operands = len(read - own) + factor * len(read & own) + 2 * passed
     if options.gradients:  # the group that gives them takes results and theirs, and makes one for
         # each place where an input is read
-        places = sum(value in read for node in steps for value in node.inputs)
-        operands += factor * places + 2 * passed
+        uses = sum(value in read for node in steps for value in node.inputs)
+        operands += factor * uses + 2 * passed
     return operands <= tiles.MOST_OPERANDS
 
 

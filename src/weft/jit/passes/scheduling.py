@@ -45,7 +45,7 @@ class _Order:
     def __init__(self, block: Block) -> None:
         self.block = block
         self.nodes = [node for node in block if node.kind != "prim::Constant"]
-        self.places = {node: place for place, node in enumerate(self.nodes)}
+        self.positions = {node: place for place, node in enumerate(self.nodes)}
         self.seen_with: dict[Value, list[Value]] = {}  # by a tensor: its views, itself among them
         for node in self.nodes:
             for value in (*node.inputs, *node.outputs):
@@ -62,7 +62,7 @@ class _Order:
         return bool(moved)
 
     def _sink(self, node: Node) -> bool:
-        place = self.places[node]
+        place = self.positions[node]
         target = first_use = self._first_use(node)
         if target <= place + 1 or not _may_move(node):
             return False
@@ -81,15 +81,15 @@ class _Order:
         node.move_after(last)
         for index, each in enumerate(crossed):
             self.nodes[place + index] = each
-            self.places[each] = place + index
+            self.positions[each] = place + index
         self.nodes[target - 1] = node
-        self.places[node] = target - 1
+        self.positions[node] = target - 1
         return True
 
     def _first_use(self, node: Node) -> int:
         """The place of the first node that uses a result; the end of the block for its returns."""
         uses = [use.user for value in node.outputs for use in value.uses]
-        return min(map(self._place, uses), default=self.places[node])
+        return min(map(self._place, uses), default=self.positions[node])
 
     def _place(self, user: Node | Block) -> int:
         """Of a user, or of what it is nested in; -1: it is somewhere else."""
@@ -98,11 +98,11 @@ class _Order:
         node = user if isinstance(user, Node) else user.node
         while node is not None and node.owner is not self.block:
             node = node.owner.node
-        return -1 if node is None else self.places[node]
+        return -1 if node is None else self.positions[node]
 
     def _frees(self, node: Node) -> bool:
         """Whether some tensor is read last by a node."""
-        behind = self.places[node] + 1
+        behind = self.positions[node] + 1
         return not all(self._is_kept(value, node, behind) for value in node.inputs)
 
     def _is_kept(self, value: Value, node: Node, target: int) -> bool:

@@ -50,7 +50,7 @@ def place(dim: object, rank: int) -> int | None:
     return dim % max(rank, 1)
 
 
-def places(dims: Any, rank: int) -> set[int]:
+def wrapped_dims(dims: Any, rank: int) -> set[int]:
     """The dimensions of a list, of one int, or all of them for ABSENT; not of an empty list:
     operators differ about that."""
     if dims is ABSENT:
@@ -150,7 +150,7 @@ def sliced(sizes: Sizes, dim: Dim, start: Any, end: Any, step: Any) -> Sizes:
 
 def reduced(sizes: Sizes, dims: Any, keepdim: Any = False) -> Sizes:
     """One element for each row along `dims`."""
-    gone = places(dims, len(sizes))
+    gone = wrapped_dims(dims, len(sizes))
     if keepdim is None:
         raise Untold
     kept = [1 if at in gone else size for at, size in enumerate(sizes)]
@@ -159,7 +159,7 @@ def reduced(sizes: Sizes, dims: Any, keepdim: Any = False) -> Sizes:
 
 def squeezed(sizes: Sizes, dims: Any = ABSENT) -> Sizes:
     """Without those of `dims` that have size 1."""
-    gone = places(dims, len(sizes)) if sizes else set()
+    gone = wrapped_dims(dims, len(sizes)) if sizes else set()
     if not all(isinstance(sizes[at], int) for at in gone):
         raise Untold
     return [size for at, size in enumerate(sizes) if at not in gone or size != 1]
@@ -300,9 +300,9 @@ def _window(sizes: Sizes, *numbers: Any, ceil_mode: Any = False) -> list[Dim]:
             result.append(None)
         else:
             kernel, stride, padding, dilation = known
-            room = size + 2 * padding - dilation * (kernel - 1) - 1
-            count = room // stride + 1
-            if ceil_mode and room % stride and count * stride < size + padding:
+            span = size + 2 * padding - dilation * (kernel - 1) - 1
+            count = span // stride + 1
+            if ceil_mode and span % stride and count * stride < size + padding:
                 count += 1
             result.append(count)
     return result

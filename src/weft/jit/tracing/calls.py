@@ -72,21 +72,21 @@ def _run_backward(
 def _apply(rec: Recorder, function: Any, *args: Any) -> Any:
     """A weft.autograd.Function: the program calls Python for it, with the tensors and numbers of
     the trace."""
-    places = [i for i, item in enumerate(args) if isinstance(item, _INPUTS)]
-    fixed = [None if i in places else structures.plain_numbers(a) for i, a in enumerate(args)]
-    if any(structures.has_numbers(a) for i, a in enumerate(args) if i not in places):
+    positions = [i for i, item in enumerate(args) if isinstance(item, _INPUTS)]
+    fixed = [None if i in positions else structures.plain_numbers(a) for i, a in enumerate(args)]
+    if any(structures.has_numbers(a) for i, a in enumerate(args) if i not in positions):
         rec.leak("number")
-    values = [_value(rec, args[i]) for i in places]
+    values = [_value(rec, args[i]) for i in positions]
 
     def call(*inputs: Any) -> Any:
         given = list(fixed)
-        for place, item in zip(places, inputs):
+        for place, item in zip(positions, inputs):
             given[place] = item
         return function.apply(*given)
 
     call.__name__ = call.__qualname__ = function.__name__
     with rec.paused():
-        result = call(*(plain(args[i]) for i in places))
+        result = call(*(plain(args[i]) for i in positions))
     rec.follow_modes()
     type = _type_of_result(function, result)
     node = rec.emit("prim::CallPython", values, [type], {"callable": call})
@@ -149,7 +149,7 @@ def _as_it_runs(
     result = function._weft_unwrapped(*args, **kwargs)
     if rec.decisions != before:
         reason = why.message.partition("\n")[0]
-        rec.places.warn(
+        rec.locations.warn(
             f"{function.__name__} decides by sizes or values, and the trace raises where it would "
             f"decide otherwise, for it could not be compiled: {reason}"
         )
@@ -159,7 +159,7 @@ def _as_it_runs(
 def _call(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value:
     template = template_of(function._weft_unwrapped)
     c = Compiler(rec.graph, template.code, template.resolver, template.name, generic=True)
-    range = rec.places.here()
+    range = rec.locations.here()
     given = [Arg(_sugared(rec, c, item), range) for item in args]
     named = {name: Arg(_sugared(rec, c, item), range) for name, item in kwargs.items()}
     before = rec.graph.block.last
@@ -190,11 +190,11 @@ def _sugared(rec: Recorder, c: Compiler, given: Any) -> Sugared:
         return _named_tuple(rec, c, given)
     if isinstance(given, (list, tuple)):
         return TupleLiteral([_sugared(rec, c, item) for item in given])
-    return c.sugar(given, rec.places.here(), "an argument")
+    return c.sugar(given, rec.locations.here(), "an argument")
 
 
 def _named_tuple(rec: Recorder, c: Compiler, given: Any) -> Sugared:
     """A NamedTuple, whose fields are what they are: its __new__ is not asked again."""
-    range = rec.places.here()
+    range = rec.locations.here()
     fields = [Arg(_sugared(rec, c, item), range) for item in given]
     return NamedTupleClass(type(given)).call(c, Call(range, fields))

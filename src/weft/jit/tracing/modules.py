@@ -86,7 +86,7 @@ class Attributes:
 
     def __init__(self, module: Module, info: ModuleInfo, owner: Value) -> None:
         self._owner = owner
-        self._places: dict[int, tuple[tuple[str, ...], str]] = {}
+        self._paths: dict[int, tuple[tuple[str, ...], str]] = {}
         self._objects: dict[int, tuple[str, ...]] = {}
         self._modules: dict[tuple[str, ...], tuple[Module, ModuleInfo]] = {}
         self._values: dict[tuple[str, ...], Value] = {(): owner}
@@ -106,15 +106,15 @@ class Attributes:
             if kind == "module":
                 self._add((*path, name), value, info.children[name])
             else:
-                self._places.setdefault(id(value), (path, name))
+                self._paths.setdefault(id(value), (path, name))
 
     def has(self, tensor: Tensor) -> bool:
         """Whether a tensor is a parameter or buffer."""
-        return id(tensor) in self._places
+        return id(tensor) in self._paths
 
     def value(self, rec: Recorder, tensor: Tensor) -> Value | None:
         """A parameter or buffer, read from its module."""
-        place = self._places.get(id(tensor))
+        place = self._paths.get(id(tensor))
         if place is None:
             return None
         owner = self._module(rec, place[0])
@@ -146,7 +146,7 @@ class Attributes:
                     inputs = [self._module(rec, path), rec.tensor(value)]
                     rec.emit("prim::SetAttr", inputs, [], {"name": name})
                 elif rec.follows(value):
-                    rec.places.warn(
+                    rec.locations.warn(
                         f"The attribute {'.'.join((*path, name))} was set to a tensor of the "
                         "trace, which is not recorded; register it as a buffer"
                     )

@@ -18,7 +18,7 @@ from weft.jit.tracing import structures
 from weft.jit.tracing.arguments import argument
 from weft.jit.tracing.numbers import TracedFloat, TracedInt, plain
 from weft.jit.tracing.overrides import OVERRIDES
-from weft.jit.tracing.source_locations import Places
+from weft.jit.tracing.source_locations import SourceLocations
 
 _LEAKS = {
     "bool": "Converting a tensor to a Python boolean",
@@ -52,7 +52,7 @@ class Recorder:
 
     def __init__(self, graph: Graph, outermost: CodeType | None = None) -> None:
         self.graph = graph
-        self.places = Places(outermost)
+        self.locations = SourceLocations(outermost)
         self.modules: Any = None  # where attributes are found, when a module is traced
         self._values: dict[int, tuple[Any, Value]] = {}
         self._devices: dict[int, tuple[Any, Value]] = {}
@@ -92,7 +92,7 @@ class Recorder:
         attrs: dict[str, Any] | None = None,
     ) -> Node:
         """A node at the place where the program is."""
-        return self.graph.emit(kind, inputs, types, attrs, self.places.here())
+        return self.graph.emit(kind, inputs, types, attrs, self.locations.here())
 
     def quiet(
         self, kind: str, inputs: Iterable[Value], types: Iterable[ty.Type], **attrs: Any
@@ -185,7 +185,7 @@ class Recorder:
 
     def _constant_tensor(self, tensor: Tensor) -> Value:
         if _C._trace_made(tensor):
-            self.places.warn(
+            self.locations.warn(
                 "A tensor that was made by something that is not recorded becomes a constant of "
                 "the trace; for other inputs the trace uses the same tensor"
             )
@@ -199,7 +199,7 @@ class Recorder:
 
     def constant(self, value: Any, type: ty.Type | None = None) -> Value:
         """A constant at this place."""
-        with self.graph.at_range(self.places.here()):
+        with self.graph.at_range(self.locations.here()):
             made = self.graph.constant(value, type)
         assert made.node is not None
         self._unseen.add(made.node)
@@ -257,7 +257,7 @@ class Recorder:
     def leak(self, what: str) -> None:
         """Python learns what a value of the trace is."""
         advice = _COUNT if what in ("iteration", "len") else _ADVICE
-        self.places.warn(_LEAKS[what] + advice)
+        self.locations.warn(_LEAKS[what] + advice)
 
     def guard(self, kind: str, values: list[Value], truth: bool) -> None:
         """weft decided by a value: the program raises where it would decide otherwise."""

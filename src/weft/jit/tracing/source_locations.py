@@ -45,7 +45,7 @@ def is_library(frame: FrameType) -> bool:
     return frame.f_code.co_filename.startswith(_LIBRARY)
 
 
-class Places:
+class SourceLocations:
     """Source ranges of frames; each line is read once."""
 
     def __init__(self, outermost: CodeType | None) -> None:

@@ -116,7 +116,7 @@ def output(recorder: Recorder, given: Any, strict: bool) -> Value:
         return recorder.emit("prim::TupleConstruct", values, [made]).output
     if isinstance(given, list) and given:
         if strict:
-            recorder.places.warn(
+            recorder.locations.warn(
                 "A list as output has this many items in every call of the trace; return a tuple, "
                 "or give strict=False"
             )

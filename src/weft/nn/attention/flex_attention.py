@@ -17,7 +17,7 @@ Modification = Callable[..., Tensor]
 _DEFAULT_SPARSE_BLOCK_SIZE = 128
 
 
-def _places(sizes: tuple[int, ...]) -> tuple[Tensor, ...]:
+def _indices(sizes: tuple[int, ...]) -> tuple[Tensor, ...]:
     """The batch, head, query and key of each score, each with one dimension of its own."""
     count = len(sizes)
     return tuple(
@@ -40,10 +40,10 @@ def and_masks(*mask_mods: Modification) -> Modification:
     """The mask of what all of these leave. RuntimeError for others than functions."""
     _callables("and_masks", mask_mods)
 
-    def mask(*places: Tensor) -> Tensor:
-        result = noop_mask(*places)
+    def mask(*indices: Tensor) -> Tensor:
+        result = noop_mask(*indices)
         for each in mask_mods:
-            result = result & each(*places)
+            result = result & each(*indices)
         return result
 
     return mask
@@ -53,10 +53,10 @@ def or_masks(*mask_mods: Modification) -> Modification:
     """The mask of what any of these leaves. RuntimeError for others than functions."""
     _callables("or_masks", mask_mods)
 
-    def mask(*places: Tensor) -> Tensor:
-        result = ~noop_mask(*places)
+    def mask(*indices: Tensor) -> Tensor:
+        result = ~noop_mask(*indices)
         for each in mask_mods:
-            result = result | each(*places)
+            result = result | each(*indices)
         return result
 
     return mask
@@ -73,7 +73,7 @@ def create_mask(
             [ True,  True]])
     """
     sizes = (B or 1, H or 1, Q_LEN, KV_LEN)
-    return mod_fn(*_places(sizes)).expand(sizes).contiguous()
+    return mod_fn(*_indices(sizes)).expand(sizes).contiguous()
 
 
 class BlockMask:
@@ -161,11 +161,11 @@ def flex_attention(
     if groups > 1:
         key, value = (each.repeat_interleave(groups, 1) for each in (key, value))
     scores = query @ key.mT * (query.size(-1) ** -0.5 if scale is None else scale)
-    places = _places(tuple(scores.shape))
+    indices = _indices(tuple(scores.shape))
     if score_mod is not None:
-        scores = score_mod(scores, *places)
+        scores = score_mod(scores, *indices)
     if block_mask is not None:
-        scores = scores.masked_fill(~block_mask.mask_mod(*places), -math.inf)
+        scores = scores.masked_fill(~block_mask.mask_mod(*indices), -math.inf)
     sums = scores.logsumexp(-1)
     empty = (sums == -math.inf).unsqueeze(-1)
     result = scores.softmax(-1).masked_fill(empty, 0.0) @ value

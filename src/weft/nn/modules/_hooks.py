@@ -267,13 +267,13 @@ class _Boundary:
         self.hooks = hooks
         self.pre_hooks = pre_hooks
         self.grad_output: tuple[Any, ...] = ()
-        self.places = 0
+        self.positions = 0
         self.wrapped: list[int] = []
         # What makes the zeros of the tensors that need no gradient, by place.
         self.zeros: dict[int, Callable[[], Tensor]] = {}
 
     def enter(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        self.places = len(args)
+        self.positions = len(args)
         tensors = [(i, a) for i, a in enumerate(args) if isinstance(a, Tensor)]
         self.wrapped = [i for i, a in tensors if a.requires_grad]
         # Of sizes alone: a tensor that is kept until backward would need memory.
@@ -286,10 +286,10 @@ class _Boundary:
 
     def leave(self, result: Any) -> Any:
         results = result if isinstance(result, tuple) else (result,)
-        places = [i for i, r in enumerate(results) if isinstance(r, Tensor) and r.requires_grad]
+        positions = [i for i, r in enumerate(results) if isinstance(r, Tensor) and r.requires_grad]
         self.outputs = len(results)
-        self.output_places = places
-        results = _pass_through(results, places, self._on_grad_output)
+        self.output_places = positions
+        results = _pass_through(results, positions, self._on_grad_output)
         return results if isinstance(result, tuple) else results[0]
 
     def _on_grad_output(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -300,13 +300,13 @@ class _Boundary:
                 full = replaced if isinstance(replaced, tuple) else (replaced,)
         self.grad_output = full
         if not self.wrapped:  # nothing below asks for a gradient: the pass ends here
-            self._run_hooks((None,) * self.places)
+            self._run_hooks((None,) * self.positions)
         return tuple(full[i] for i in self.output_places)
 
     def _on_grad_input(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
-        places = [*self.wrapped, *self.zeros]
+        positions = [*self.wrapped, *self.zeros]
         zeros = (make() for make in self.zeros.values())
-        full = self._run_hooks(_spread((*grads, *zeros), places, self.places))
+        full = self._run_hooks(_spread((*grads, *zeros), positions, self.positions))
         return tuple(full[i] for i in self.wrapped)
 
     def _run_hooks(self, grad_input: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -317,22 +317,22 @@ class _Boundary:
         return grad_input
 
 
-def _spread(grads: tuple[Any, ...], places: list[int], length: int) -> tuple[Any, ...]:
+def _spread(grads: tuple[Any, ...], positions: list[int], length: int) -> tuple[Any, ...]:
     full: list[Any] = [None] * length
-    for place, grad in zip(places, grads):
+    for place, grad in zip(positions, grads):
         full[place] = grad
     return tuple(full)
 
 
 def _pass_through(
-    values: tuple[Any, ...], places: list[int], callback: Callable[..., Any]
+    values: tuple[Any, ...], positions: list[int], callback: Callable[..., Any]
 ) -> tuple[Any, ...]:
     """Sends the tensors at `places` through one identity whose backward calls `callback`."""
-    if not places:
+    if not positions:
         return values
     full = list(values)
-    outputs = _identity_function().apply(callback, *(values[i] for i in places))
-    for place, output in zip(places, outputs):
+    outputs = _identity_function().apply(callback, *(values[i] for i in positions))
+    for place, output in zip(positions, outputs):
         full[place] = output
     return tuple(full)
 

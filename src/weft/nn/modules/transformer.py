@@ -50,12 +50,12 @@ class _TransformerLayer(Module):
         self.dropout = Dropout(dropout)
         self.linear2 = Linear(dim_feedforward, d_model, bias, **options)
         self.norm_first = norm_first
-        places = range(1, len(self._attentions) + 2)
-        for place in places:
+        numbers = range(1, len(self._attentions) + 2)
+        for number in numbers:
             norm = LayerNorm(d_model, layer_norm_eps, bias=bias, **options)
-            setattr(self, f"norm{place}", norm)
-        for place in places:
-            setattr(self, f"dropout{place}", Dropout(dropout))
+            setattr(self, f"norm{number}", norm)
+        for number in numbers:
+            setattr(self, f"dropout{number}", Dropout(dropout))
         function = _ACTIVATIONS.get(activation) if isinstance(activation, str) else activation
         if function is None:
             raise RuntimeError(

@@ -105,8 +105,8 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     """
     if permutation is None:
         return None
-    places = _C.arange(permutation.numel(), device=permutation.device)
-    return _C.empty_like(permutation).scatter_(0, permutation, places)
+    positions = _C.arange(permutation.numel(), device=permutation.device)
+    return _C.empty_like(permutation).scatter_(0, permutation, positions)
 
 
 @data_dependent

@@ -36,7 +36,7 @@ class _Buffer:
         self.address = self.bytes.data_ptr()
         self.alone = _C._storage_info(self.bytes)[_REFERENCES]
 
-    def room(self) -> int:
+    def available(self) -> int:
         return self.nbytes - self.end
 
     def is_free(self) -> bool:
@@ -73,7 +73,7 @@ class BufferPool:
         """A contiguous tensor in a buffer of this batch; None when there may be no further one."""
         nbytes = math.prod(size) * dtype.itemsize
         buffer = self._current[-1] if self._current else None
-        if buffer is None or buffer.room() < nbytes:
+        if buffer is None or buffer.available() < nbytes:
             buffer = self._take(nbytes)
             if buffer is None:
                 return None

@@ -52,9 +52,9 @@ def _stream_fetch(
             return collate_fn(sample)
         raise EndOfStream
 
-    def many(places: list[Any]) -> Any:
-        batch = list(itertools.islice(samples, len(places)))
-        if not batch or (drop_last and len(batch) < len(places)):
+    def many(keys: list[Any]) -> Any:
+        batch = list(itertools.islice(samples, len(keys)))
+        if not batch or (drop_last and len(batch) < len(keys)):
             raise EndOfStream
         return collate_fn(batch)
 

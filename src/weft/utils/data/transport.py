@@ -75,12 +75,12 @@ def send_batch(channel: Channel, kind: int, number: int, batch: Any, pool: Buffe
     try:
         form, body, tensors = _taken_apart(batch)
         dense = [_dense(tensor) for tensor in tensors]
-        places = [pool.place(flat) for flat, _ in dense]
+        slots = [pool.place(flat) for flat, _ in dense]
         total = len(body) + sum(flat.nbytes for flat, _ in dense)
-        if total <= INLINE_BYTES and not any(places):
+        if total <= INLINE_BYTES and not any(slots):
             _send_inline(channel, kind, number, form, body, dense)
         else:
-            _send_shared(channel, kind, number, form, body, dense, places, pool)
+            _send_shared(channel, kind, number, form, body, dense, slots, pool)
     except BaseException:
         pool.abandon()
         raise
@@ -123,16 +123,16 @@ def _send_shared(
     form: int,
     body: Any,
     dense: list[tuple[Tensor, Any]],
-    places: list[tuple[int, int] | None],
+    slots: list[tuple[int, int] | None],
     pool: BufferPool,
 ) -> None:
     if len(body) > INLINE_BYTES:
         text = _C.frombuffer(bytearray(body), dtype=_C.uint8)
         dense.append((text, ("uint8", (len(body),), (1,))))
-        places.append(None)
+        slots.append(None)
         form, body = _IN_BUFFER, b""
     moved: list[tuple[int, int]] = []
-    for (flat, _), place in zip(dense, places):
+    for (flat, _), place in zip(dense, slots):
         if not flat.nbytes:
             place = (0, _C.SHARED_BUFFER_HEADER)  # an empty tensor has no address of its own
         elif place is None:

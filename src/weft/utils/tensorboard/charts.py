@@ -38,10 +38,10 @@ def counts(labels: Any, predictions: Any, thresholds: int, weights: Any) -> list
     number = min(thresholds, _MOST)
     weight = np.broadcast_to(1.0 if weights is None else array(weights).ravel(), truth.shape)
     weight = weight * ((scores >= 0) & (scores <= 1))
-    places = np.floor(scores.clip(0, 1) * (number - 1)).astype(np.int64)
+    bins = np.floor(scores.clip(0, 1) * (number - 1)).astype(np.int64)
 
     def at_least(values: Any) -> Any:
-        return np.bincount(places, values * weight, number)[::-1].cumsum()[::-1]
+        return np.bincount(bins, values * weight, number)[::-1].cumsum()[::-1]
 
     true, false = at_least(truth), at_least(1 - truth)
     found, all_true = np.maximum(1e-7, true + false), np.maximum(1e-7, true[:1])

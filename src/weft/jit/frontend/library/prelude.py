@@ -100,13 +100,13 @@ def replace_steps(xs: Any, start: Any, stop: Any, step: int, items: Any) -> None
     if step == 1:
         replace_slice(xs, start, stop, items)
         return
-    places = list(range(len(xs)))[start:stop:step]
-    if len(places) != len(items):
+    indices = list(range(len(xs)))[start:stop:step]
+    if len(indices) != len(items):
         raise ValueError(
             f"attempt to assign sequence of size {len(items)} to extended slice of size "
-            f"{len(places)}"
+            f"{len(indices)}"
         )
-    for place, item in zip(places, items):
+    for place, item in zip(indices, items):
         xs[place] = item
 
 

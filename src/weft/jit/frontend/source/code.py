@@ -264,13 +264,13 @@ def _kind(obj: Any) -> str:
 
 def _at_place(code: Code, found: list[ast.Lambda], function: Any) -> list[ast.Lambda]:
     """Of several lambdas those that lie where the function's instructions say (Python 3.11)."""
-    places = getattr(getattr(function, "__code__", None), "co_positions", None)
-    if places is None:
+    positions = getattr(getattr(function, "__code__", None), "co_positions", None)
+    if positions is None:
         return found
     line, indent = code.source.first_line - 1, code.source.indent
     spans = {
         ((a - line, c - indent), (b - line, d - indent))
-        for a, b, c, d in places()
+        for a, b, c, d in positions()
         if None not in (a, b, c, d) and (a, c) != (b, d)
     }
 
