@@ -17,13 +17,7 @@ from typing import Any
 from gen.cpp import quote
 from weft._ops.builtins.rows import SCALARS, Builtin
 from weft._ops.forms import OUT, PLAIN, Form
-from weft._ops.formulas import (
-    Expr,
-    Statement,
-    argument_types,
-    gradient_names,
-    return_type,
-)
+from weft._ops.formulas import Expr, Statement, argument_types, gradient_names, return_type
 from weft._ops.schema import Schema
 from weft._ops.table import Row
 from weft._ops.translate import Translator

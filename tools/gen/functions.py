@@ -10,14 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from gen import nodes
-from gen.cpp import (
-    Printer,
-    first_default,
-    parameter_type,
-    parameters,
-    return_type,
-    value_type,
-)
+from gen.cpp import Printer, first_default, parameter_type, parameters, return_type, value_type
 from gen.plan import Plan
 from weft._ops.forms import INPLACE, OUT, PLAIN, Form
 from weft._ops.formulas import argument_types

@@ -17,16 +17,7 @@ from weft._kernels.lang import (
     tanh,
     where,
 )
-from weft._ops.table import (
-    COMPLEX,
-    FLOATS,
-    INTEGERS,
-    backward_of,
-    backward_op,
-    body_of,
-    op,
-    ops,
-)
+from weft._ops.table import COMPLEX, FLOATS, INTEGERS, backward_of, backward_op, body_of, op, ops
 
 _SQRT_2_OVER_PI = 0.7978845608028654
 _CUBIC = 0.044715  # of the tanh approximation of gelu

@@ -94,10 +94,7 @@ op(
     doc="self / other; integers divide to the default float.",
     pointwise=lambda self, other: self / other,
     promotion="floating",
-    grad={
-        "self": "grad / other.conj()",
-        "other": "-grad * ((self / other) / other).conj()",
-    },
+    grad={"self": "grad / other.conj()", "other": "-grad * ((self / other) / other).conj()"},
     out="out",
     tags=("number_first", "two_numbers", "exact_number"),
 )

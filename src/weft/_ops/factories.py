@@ -12,13 +12,7 @@ _FORMAT = "MemoryFormat? memory_format=None"
 
 def _factory(schema: str, doc: str, *, out: str | bool | None = None, **rest: Any) -> None:
     schema = schema.replace("OPTIONS", _OPTIONS).replace("FORMAT", _FORMAT)
-    op(
-        f"{schema} -> Tensor",
-        doc=doc,
-        tags=("factory", "nondifferentiable"),
-        out=out,
-        **rest,
-    )
+    op(f"{schema} -> Tensor", doc=doc, tags=("factory", "nondifferentiable"), out=out, **rest)
 
 
 _factory(

@@ -10,12 +10,7 @@ from weft._ops.table import backward_op, body_of, op, ops
 
 
 def _composite(schema: str, doc: str, out: bool | None = None) -> None:
-    op(
-        schema,
-        doc=doc,
-        tags=("composite",),
-        out=out,
-    )
+    op(schema, doc=doc, tags=("composite",), out=out)
 
 
 _composite(

@@ -130,10 +130,7 @@ op(
 backward_op(
     "_linear_backward_weight(Tensor grad_output, Tensor input) -> Tensor",
     doc="grad_output.T @ input, leading dimensions folded into one.",
-    grad={
-        "grad_output": "linear(input.conj(), grad)",
-        "input": "grad_output.conj().matmul(grad)",
-    },
+    grad={"grad_output": "linear(input.conj(), grad)", "input": "grad_output.conj().matmul(grad)"},
     shape="[grad_output[-1], input[-1]]",
     result="grad_output",
 )

@@ -110,10 +110,7 @@ op(
     tags=("random",),
     variants="f",
     result="count",
-    grad={
-        "count": "grad.new_zeros(count.shape)",
-        "prob": "grad.new_zeros(prob.shape)",
-    },
+    grad={"count": "grad.new_zeros(count.shape)", "prob": "grad.new_zeros(prob.shape)"},
 )
 for _name, _doc, _gradient in (
     (

@@ -6,16 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weft._kernels.lang import cast, is_bool, is_byte, to_bool
-from weft._ops.table import (
-    COMPLEX,
-    FLOATS,
-    INTEGERS,
-    NUMBERS,
-    backward_of,
-    backward_op,
-    op,
-    ops,
-)
+from weft._ops.table import COMPLEX, FLOATS, INTEGERS, NUMBERS, backward_of, backward_op, op, ops
 
 _ORDERED = (*INTEGERS, *FLOATS)
 _REAL = ("bool", *_ORDERED)

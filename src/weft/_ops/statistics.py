@@ -6,15 +6,7 @@ from typing import Any
 
 from weft._kernels.lang import abs as absolute
 from weft._kernels.lang import exp, isinf, log, maximum, sqrt, where
-from weft._ops.table import (
-    COMPLEX,
-    FLOATS,
-    backward_of,
-    backward_op,
-    body_of,
-    op,
-    ops,
-)
+from weft._ops.table import COMPLEX, FLOATS, backward_of, backward_op, body_of, op, ops
 
 # ---- variance, standard deviation ----
 

@@ -27,11 +27,7 @@ def _storage_type(self: Tensor) -> Any:
 
 
 def _set(
-    self: Tensor,
-    source: Any = None,
-    storage_offset: int = 0,
-    size: Any = None,
-    stride: Any = None,
+    self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None
 ) -> Tensor:
     """Makes the tensor lie over the memory of a tensor or storage; without one, over none.
 

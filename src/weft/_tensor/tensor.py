@@ -180,12 +180,7 @@ def _rdiv(self: Tensor, other: Any) -> Tensor:
 
 
 def _new_tensor(
-    self: Tensor,
-    data: Any,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
+    self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     """tensor(data) of this tensor's dtype unless another is given."""
     return _C.tensor(

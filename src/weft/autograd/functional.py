@@ -222,12 +222,7 @@ def hessian(
 
     def gradient(*own: Tensor) -> tuple[Tensor, ...]:
         return _gradients(
-            "hessian",
-            (scalar(*own),),
-            own,
-            (_C.ones(()).to(own[0].dtype),),
-            True,
-            strict,
+            "hessian", (scalar(*own),), own, (_C.ones(()).to(own[0].dtype),), True, strict
         )
 
     rows = jacobian(gradient, given, create_graph, strict, vectorize, outer_jacobian_strategy)

@@ -165,10 +165,7 @@ class _Gathered:
 
 
 def register_multi_grad_hook(
-    tensors: Sequence[Tensor],
-    fn: Callable[[Any], None],
-    *,
-    mode: str = "all",
+    tensors: Sequence[Tensor], fn: Callable[[Any], None], *, mode: str = "all"
 ) -> MultiHookHandle:
     """Calls fn once a run of backward, for several tensors together.
 

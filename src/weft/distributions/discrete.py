@@ -13,12 +13,7 @@ from weft.autograd.grad_mode import no_grad
 from weft.distributions import constraints
 from weft.distributions.distribution import Distribution, Size
 from weft.distributions.exp_family import ExponentialFamily
-from weft.distributions.utils import (
-    broadcast_all,
-    lazy_property,
-    logits_to_probs,
-    probs_to_logits,
-)
+from weft.distributions.utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
 from weft.nn import functional as F
 
 

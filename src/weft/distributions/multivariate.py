@@ -182,11 +182,7 @@ class LowRankMultivariateNormal(NormalVectors):
     }
 
     def __init__(
-        self,
-        loc: Tensor,
-        cov_factor: Tensor,
-        cov_diag: Tensor,
-        validate_args: bool | None = None,
+        self, loc: Tensor, cov_factor: Tensor, cov_diag: Tensor, validate_args: bool | None = None
     ) -> None:
         if loc.dim() < 1 or cov_factor.dim() < 2:
             raise ValueError(

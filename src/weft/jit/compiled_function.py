@@ -74,9 +74,7 @@ class Program:
 
 
 # What programs of PyTorch have and these have not, and what to use instead.
-_ABSENT = {
-    "get_debug_state": "graph_for(*args) is the optimised graph of a call",
-}
+_ABSENT = {"get_debug_state": "graph_for(*args) is the optimised graph of a call"}
 
 
 class Savable:

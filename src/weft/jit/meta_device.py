@@ -173,8 +173,4 @@ def _indexed(sizes: Any, indices: Any) -> Any:
     return [*kept[:first], *taken, *kept[first:]]
 
 
-_WORDS = {
-    **WORDS,
-    "each": lambda *shapes: _Each(shapes),
-    "indexed": _indexed,
-}
+_WORDS = {**WORDS, "each": lambda *shapes: _Each(shapes), "indexed": _indexed}

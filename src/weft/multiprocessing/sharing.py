@@ -114,12 +114,7 @@ def _by_name(manager: str, name: str, nbytes: int, read_only: bool) -> Tensor:
 
 
 def _by_descriptor(
-    address: bytes,
-    key: bytes,
-    sender: int,
-    file: tuple[int, int],
-    nbytes: int,
-    read_only: bool,
+    address: bytes, key: bytes, sender: int, file: tuple[int, int], nbytes: int, read_only: bool
 ) -> Tensor:
     try:
         descriptor = descriptors.fetch(address, key, sender)

@@ -13,11 +13,7 @@ from weft._runtime.exports import list_own as _list_own
 from weft._runtime.precision import full_precision as _full_precision
 from weft._runtime.torch_function import declare as _declare
 from weft.nn._dtype_checks import check_floating
-from weft.nn._pooling_functions import (
-    _check_dims,
-    max_pool1d_with_indices,
-    max_pool3d_with_indices,
-)
+from weft.nn._pooling_functions import _check_dims, max_pool1d_with_indices, max_pool3d_with_indices
 
 _nn = _C._nn
 _max_pool2d = _nn.max_pool2d_with_indices

@@ -215,11 +215,7 @@ class Optimizer(Hookable):
         return {**kept, **saved, "params": group["params"]}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {
-            "defaults": self.defaults,
-            "state": self.state,
-            "param_groups": self.param_groups,
-        }
+        return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Takes what __getstate__ gave, or a loaded state; classes with new options override it."""

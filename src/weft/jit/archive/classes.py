@@ -13,12 +13,7 @@ from weft.jit.archive.code import ArchiveCode, dotted
 from weft.jit.archive.debug import ArchivedCode
 from weft.jit.archive.managers import MANAGERS
 from weft.jit.archive.names import BUILTINS, Archive, globals_of, is_known
-from weft.jit.archive.unknown import (
-    CLASSES_OF_TORCH,
-    class_of_torch,
-    message,
-    unknown_operators,
-)
+from weft.jit.archive.unknown import CLASSES_OF_TORCH, class_of_torch, message, unknown_operators
 from weft.jit.frontend.source.resolver import Resolver
 from weft.jit.frontend.types.annotations import Annotations
 from weft.jit.markers import interface

@@ -11,14 +11,7 @@ from weft._C import Tensor
 from weft.jit.archive.cached_programs import programs_of
 from weft.jit.archive.classes import Definitions, LoadedModule
 from weft.jit.archive.code import CODE, ArchiveCode
-from weft.jit.archive.legacy import (
-    LIBRARIES,
-    TREE,
-    LegacyModules,
-    get,
-    read_tensors,
-    read_tree,
-)
+from weft.jit.archive.legacy import LIBRARIES, TREE, LegacyModules, get, read_tensors, read_tree
 from weft.jit.archive.names import is_known
 from weft.jit.archive.objects import build, global_finder
 from weft.jit.archive.unknown import unknown_operators

@@ -84,11 +84,7 @@ _READ: tuple[tuple[str, Any, str], ...] = (
     ),
     ("", elements, "index_reduce_"),
     ("fft_", weft.fft, "fftfreq rfftfreq"),
-    (
-        "linalg_",
-        weft.linalg,
-        "lstsq matmul matrix_power matrix_rank tensorsolve",
-    ),
+    ("linalg_", weft.linalg, "lstsq matmul matrix_power matrix_rank tensorsolve"),
     (
         "special_",
         weft.special,

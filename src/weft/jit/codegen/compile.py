@@ -78,9 +78,7 @@ class Compiler:
 
 
 def lower_program(
-    functions: Iterable[Function],
-    classes: Iterable[ty.ClassType] = (),
-    gradients: bool = True,
+    functions: Iterable[Function], classes: Iterable[ty.ClassType] = (), gradients: bool = True
 ) -> ProgramData:
     """The program of some functions and all they call. Without `gradients` fusion groups are left
     to their operators where one must be recorded."""

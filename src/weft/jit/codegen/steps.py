@@ -12,15 +12,7 @@ from typing import Any
 
 from weft.jit import schemas
 from weft.jit.codegen import rows as row_steps
-from weft.jit.codegen.rows import (
-    ELEMENTS,
-    KEPT,
-    SHAPE,
-    NotFusible,
-    RowResult,
-    RowStep,
-    space_of,
-)
+from weft.jit.codegen.rows import ELEMENTS, KEPT, SHAPE, NotFusible, RowResult, RowStep, space_of
 from weft.jit.ir.record import NamedTuple, field, record
 from weft.jit.operator_facts import Expression, RowFacts, row
 

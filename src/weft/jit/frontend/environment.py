@@ -83,11 +83,7 @@ class Flow:
 FALLS: frozenset[str] = frozenset((Flow.FALL,))
 RAISES: frozenset[str] = frozenset((Flow.RAISE,))
 # The variables that remember an exit taken, where it is only known at run time.
-FLAGS = {
-    Flow.RETURN: "$returned",
-    Flow.BREAK: "$broke",
-    Flow.CONTINUE: "$continued",
-}
+FLAGS = {Flow.RETURN: "$returned", Flow.BREAK: "$broke", Flow.CONTINUE: "$continued"}
 RESULT = "$result"
 
 

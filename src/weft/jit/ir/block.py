@@ -16,15 +16,7 @@ if TYPE_CHECKING:
 class Block(User):
     """Nodes in order, with parameters and returned values. `node` is None for that of a graph."""
 
-    __slots__ = (
-        "_first",
-        "_last",
-        "_listed",
-        "_numbered",
-        "graph",
-        "node",
-        "params",
-    )
+    __slots__ = ("_first", "_last", "_listed", "_numbered", "graph", "node", "params")
 
     def __init__(self, graph: Graph, node: Node | None) -> None:
         super().__init__()

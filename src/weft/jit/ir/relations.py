@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from weft.jit.ir.named_types import (
-    Argument,
-    ClassType,
-    FunctionSchema,
-    InterfaceType,
-)
+from weft.jit.ir.named_types import Argument, ClassType, FunctionSchema, InterfaceType
 from weft.jit.ir.type_classes import (
     ANY,
     NONE,

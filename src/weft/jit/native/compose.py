@@ -13,16 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft._kernels.convert import rounded
-from weft._kernels.expr import (
-    Complex,
-    Expr,
-    Value,
-    cast,
-    components,
-    computing,
-    source,
-    value_of,
-)
+from weft._kernels.expr import Complex, Expr, Value, cast, components, computing, source, value_of
 from weft._kernels.kernel import Kernel, attribute_scalars, attribute_type, walk
 from weft._kernels.lower import Function, module_text
 from weft._kernels.target import Target

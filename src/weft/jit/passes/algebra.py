@@ -20,14 +20,7 @@ from weft.jit.ir import NONE, OptionalType, Value
 from weft.jit.ir import types as ty
 from weft.jit.ir.record import record
 from weft.jit.passes import guards
-from weft.jit.passes.patterns import (
-    Call,
-    Match,
-    Pattern,
-    build,
-    kind_of,
-    parse_pattern,
-)
+from weft.jit.passes.patterns import Call, Match, Pattern, build, kind_of, parse_pattern
 
 Guard = Callable[[Match], bool]
 Replacement = Callable[[Match], "Value | None"]

@@ -9,13 +9,7 @@ import weft.nn.functional as F
 from weft import _C
 from weft._C import Tensor
 from weft._runtime.torch_function import declare as _declare
-from weft.nn.modules.rnn import (
-    _gru_step,
-    _lstm_step,
-    _recurrent_layer,
-    _relu_step,
-    _tanh_step,
-)
+from weft.nn.modules.rnn import _gru_step, _lstm_step, _recurrent_layer, _relu_step, _tanh_step
 from weft.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 # Layers ------------------------------------------------------------------------------------------

@@ -6,12 +6,7 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
-from weft.nn.modules.batchnorm import (
-    BatchNorm1d,
-    BatchNorm2d,
-    BatchNorm3d,
-    _BatchNorm,
-)
+from weft.nn.modules.batchnorm import BatchNorm1d, BatchNorm2d, BatchNorm3d, _BatchNorm
 from weft.nn.modules.conv import (
     Conv1d,
     Conv2d,

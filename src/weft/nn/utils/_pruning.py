@@ -83,10 +83,7 @@ class BasePruningMethod(ABC):
         return method
 
     def prune(
-        self,
-        t: Tensor,
-        default_mask: Tensor | None = None,
-        importance_scores: Tensor | None = None,
+        self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Tensor | None = None
     ) -> Tensor:
         """A tensor with zeros where this method puts them; nothing is registered."""
         scores = _scores(importance_scores, t)

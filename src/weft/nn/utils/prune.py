@@ -254,12 +254,7 @@ def random_structured(module: M, name: str, amount: float, dim: int) -> M:
 
 
 def ln_structured(
-    module: M,
-    name: str,
-    amount: float,
-    n: Any,
-    dim: int,
-    importance_scores: Tensor | None = None,
+    module: M, name: str, amount: float, n: Any, dim: int, importance_scores: Tensor | None = None
 ) -> M:
     """Prunes the slices of a parameter along `dim` of the smallest norm of order n; gives the
     module.

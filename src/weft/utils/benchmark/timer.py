@@ -109,9 +109,7 @@ class Timer:
         return self._threaded(run)
 
     def blocked_autorange(
-        self,
-        callback: Callable[[int, float], Any] | None = None,
-        min_run_time: float = 0.2,
+        self, callback: Callable[[int, float], Any] | None = None, min_run_time: float = 0.2
     ) -> Measurement:
         """Blocks of as many runs as keep the clock's share small, for min_run_time seconds.
 

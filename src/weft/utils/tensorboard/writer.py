@@ -14,14 +14,7 @@ from tensorboard.compat.proto import event_pb2
 from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
-from weft.utils.tensorboard import (
-    animation,
-    charts,
-    embeddings,
-    graphs,
-    hyperparameters,
-    summaries,
-)
+from weft.utils.tensorboard import animation, charts, embeddings, graphs, hyperparameters, summaries
 
 
 class FileWriter:

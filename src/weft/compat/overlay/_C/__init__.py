@@ -9,11 +9,7 @@ import weft
 from weft import _C
 from weft._runtime import absent
 from weft.compat.overlay._C import _nn
-from weft.compat.overlay._C._dispatch import (
-    DispatchKey,
-    DispatchKeySet,
-    _ExcludeDispatchKeyGuard,
-)
+from weft.compat.overlay._C._dispatch import DispatchKey, DispatchKeySet, _ExcludeDispatchKeyGuard
 
 __all__ = ["DispatchKey", "DispatchKeySet", "_ExcludeDispatchKeyGuard", "_nn"]
 

@@ -44,10 +44,7 @@ def candidates(name: str) -> Sequence[Any]:
 
 
 def match(
-    c: Compiler,
-    parameters: Sequence[Parameter],
-    call: Call,
-    level: int,
+    c: Compiler, parameters: Sequence[Parameter], call: Call, level: int
 ) -> tuple[list[Convert], dict[str, ty.Type]] | Mismatch:
     """How each parameter gets its value, and the bindings of type variables."""
     bindings: dict[str, ty.Type] = {}
@@ -162,10 +159,7 @@ _NUMBERS: dict[ty.Type, tuple[type, ...]] = {
 
 @verb("call_operator")
 def call_operator(
-    c: Compiler,
-    name: str,
-    call: Call,
-    overloads: Sequence[Any] | None = None,
+    c: Compiler, name: str, call: Call, overloads: Sequence[Any] | None = None
 ) -> Sugared:
     """A call of the operator `name` (aten::add); FrontendError lists the overloads if none fits."""
     operators = candidates(name) if overloads is None else overloads

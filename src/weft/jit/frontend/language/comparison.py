@@ -7,12 +7,7 @@ import operator
 
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.language.calls import candidates, describe_arguments, try_operator
-from weft.jit.frontend.language.conditions import (
-    is_identity,
-    is_none,
-    same_object,
-    test_of,
-)
+from weft.jit.frontend.language.conditions import is_identity, is_none, same_object, test_of
 from weft.jit.frontend.language.control_flow import choose
 from weft.jit.frontend.language.operators import NUMBERS, as_plain, is_tuple
 from weft.jit.frontend.library import prelude

@@ -62,10 +62,7 @@ class Side(NamedTuple):
 
 
 def branch(
-    c: Compiler,
-    condition: Value,
-    sides: Sequence[Callable[[], frozenset[str]]],
-    range: SourceRange,
+    c: Compiler, condition: Value, sides: Sequence[Callable[[], frozenset[str]]], range: SourceRange
 ) -> tuple[Node, list[Side]]:
     """An If with both branches compiled; `join` must follow."""
     node = c.node("prim::If", (condition,), (), range=range)

@@ -282,11 +282,7 @@ def enum_constant(c: Compiler, member: enum.Enum, range: SourceRange | None) -> 
 
 
 def default_value(
-    c: Compiler,
-    default: Any,
-    wanted: ty.Type,
-    range: SourceRange,
-    length: int | None = None,
+    c: Compiler, default: Any, wanted: ty.Type, range: SourceRange, length: int | None = None
 ) -> Value:
     """The value of a default argument."""
     inner = ty.non_none(wanted) if isinstance(wanted, ty.OptionalType) else wanted

@@ -56,11 +56,7 @@ def _walrus(c: Compiler, node: ast.NamedExpr, hint: ty.Type | None) -> Sugared:
 def _ternary(c: Compiler, node: ast.IfExp, hint: ty.Type | None) -> Sugared:
     test = c.condition(node.test)
     return choose(
-        c,
-        test,
-        lambda: c.expr(node.body, hint),
-        lambda: c.expr(node.orelse, hint),
-        c.range(node),
+        c, test, lambda: c.expr(node.body, hint), lambda: c.expr(node.orelse, hint), c.range(node)
     )
 
 

@@ -134,10 +134,7 @@ def _part(c: Compiler, value: Sugared, range: SourceRange) -> tuple[str, Any]:
 
 
 def call_template(
-    c: Compiler,
-    template: Template,
-    call: Call,
-    owner: Sugared | None = None,
+    c: Compiler, template: Template, call: Call, owner: Sugared | None = None
 ) -> Sugared:
     """A call of a template; `owner` is the self of a method."""
     bound = bind(c, template.name.rpartition(".")[2], template.signature, call)
@@ -230,11 +227,7 @@ def _inline(
 
 @verb("call")
 def call_function(
-    c: Compiler,
-    function: Callable[..., Any],
-    range: SourceRange,
-    *args: Sugared,
-    **kwargs: Sugared,
+    c: Compiler, function: Callable[..., Any], range: SourceRange, *args: Sugared, **kwargs: Sugared
 ) -> Sugared:
     """A call of one of weft's own Python functions with values."""
     named = {name: Arg(value, range) for name, value in kwargs.items()}

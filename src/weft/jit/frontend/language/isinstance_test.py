@@ -18,11 +18,7 @@ from weft.jit.frontend.values import Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.source import SourceRange
 
-_LOOSE: dict[Any, Any] = {
-    list: ty.ListType,
-    tuple: ty.TupleType,
-    dict: ty.DictType,
-}
+_LOOSE: dict[Any, Any] = {list: ty.ListType, tuple: ty.TupleType, dict: ty.DictType}
 _ANY_OF: dict[Any, ty.Type] = {
     ty.ListType: ty.ANY_LIST,
     ty.TupleType: ty.ANY_TUPLE,

@@ -205,8 +205,7 @@ class Enumerate(Iterator):
             ]
         counted = found
         return Counted(
-            counted.length,
-            lambda i: TupleLiteral([self._number(c, i, range), counted.item(i)]),
+            counted.length, lambda i: TupleLiteral([self._number(c, i, range), counted.item(i)])
         )
 
     def _number(self, c: Compiler, index: Value, range: SourceRange) -> Sugared:

@@ -345,8 +345,5 @@ def keys_of(c: Compiler, items: Value, key: Arg, range: SourceRange) -> Value:
     """[key(item) for item in items]."""
     found = c.iterate(Simple(items), range)
     assert isinstance(found, Counted)
-    made = Counted(
-        found.length,
-        lambda i: key.value.call(c, Call.of(key.range, found.item(i))),
-    )
+    made = Counted(found.length, lambda i: key.value.call(c, Call.of(key.range, found.item(i))))
     return collect(c, made, range).value(c, range)

@@ -158,10 +158,7 @@ class Text(NamedTuple):
 
 
 def compile_as_method(
-    info: ClassInfo,
-    name: str,
-    function: Any,
-    overload: tuple[list[Parameter], Any] | None = None,
+    info: ClassInfo, name: str, function: Any, overload: tuple[list[Parameter], Any] | None = None
 ) -> Compiled:
     """Compiles a Python function as a method of a class, under a name."""
     owner = _owner_class(info.python_class, function)

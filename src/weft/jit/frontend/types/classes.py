@@ -12,11 +12,7 @@ from weft.jit import memo, python_classes
 from weft.jit.frontend.registry import verb
 from weft.jit.frontend.source.code import Code, function_definition
 from weft.jit.frontend.source.errors import FrontendError, fail
-from weft.jit.frontend.source.resolver import (
-    MISSING,
-    resolver_of_class,
-    resolver_of_function,
-)
+from weft.jit.frontend.source.resolver import MISSING, resolver_of_class, resolver_of_function
 from weft.jit.frontend.types.annotations import Annotations, type_of_value
 from weft.jit.frontend.types.names import (
     is_library_layer,
