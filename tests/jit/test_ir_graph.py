@@ -25,7 +25,7 @@ def test_uses_follow_edits():
     b.set_input(0, graph.inputs[0])
     assert a.output.uses == [] and graph.inputs[0].uses == [Use(a, 0), Use(b, 0)]
     b.add_input(a.output)
-    b.insert_input(0, a.output)
+    b.set_inputs((a.output, *b.inputs))
     assert a.output.uses == [Use(b, 0), Use(b, 2)]
     b.replace_input(a.output, graph.inputs[0])
     assert len(b.inputs) == 3 and not a.output.has_uses

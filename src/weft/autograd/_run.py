@@ -91,7 +91,7 @@ def grad(
     result = tuple(_as_of(target, got) for target, got in zip(targets, result))
     if materialize_grads:
         return tuple(
-            _zeros_like(target) if got is None else got for target, got in zip(targets, result)
+            _C.zeros_like(target) if got is None else got for target, got in zip(targets, result)
         )
     return result
 
@@ -145,10 +145,6 @@ def _grad_batched(
         None if column[0] is None else _C.stack(column)  # type: ignore[misc]
         for column in zip(*rows)
     )
-
-
-def _zeros_like(tensor: Tensor) -> Tensor:
-    return _C.zeros_like(tensor)
 
 
 def _as_tuple(op: str, what: str, value: Tensors) -> tuple[Tensor, ...]:

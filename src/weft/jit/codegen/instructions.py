@@ -105,19 +105,6 @@ INSTRUCTIONS = (
 BY_NAME = {row.name: row for row in INSTRUCTIONS}
 
 
-def markdown() -> str:
-    """The table as docs/jit_runtime.md has it."""
-    kinds = {OBJECT: "o", SCALAR: "s", NONE: ""}
-    lines = ["| instruction | a | b | c | x | what it does |", "|---|---|---|---|---|---|"]
-    for row in INSTRUCTIONS:
-        x = "" if row.x == "None" else row.x.lower()
-        if row.extra != "None":
-            x += f" + {row.extra.lower()}"
-        registers = " | ".join(kinds[kind] for kind in (row.a, row.b, row.c))
-        lines.append(f"| `{row.name}` | {registers} | {x} | {row.doc} |")
-    return "\n".join(lines) + "\n"
-
-
 def header() -> str:
     """The table as C++ reads it: X(name, a, b, c, x, extra)."""
     lines = ["#pragma once", "", "#define WEFT_CONTROL_INSTRUCTIONS(X) \\"]

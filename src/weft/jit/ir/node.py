@@ -87,10 +87,6 @@ class Node(User):
     set_inputs, set_input = User.use, User.replace_use
     add_input, remove_input = User.add_use, User.remove_use
 
-    def insert_input(self, index: int, value: Value) -> None:
-        """Takes one more value before the one at index."""
-        self.set_inputs((*self.inputs[:index], value, *self.inputs[index:]))
-
     def replace_input(self, old: Value, new: Value) -> None:
         """Takes `new` wherever it took `old`."""
         self.set_inputs(new if value is old else value for value in self.inputs)
