@@ -247,11 +247,8 @@ def _map(self: Tensor, tensor: Tensor, callable: Any) -> Tensor:
 
     RuntimeError where a gradient is asked for.
     """
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"map_: expected a Tensor, got {type(tensor).__name__}")
-    others = tensor.expand(self.shape).reshape(-1).tolist()
-    pairs = zip(self.reshape(-1).tolist(), others)
-    return _replace(self, "map_", [callable(x, y) for x, y in pairs])
+    pairs = zip(self.reshape(-1).tolist(), _numbers(self, "map_", tensor))
+    return _replace(self, "map_", [callable(*each) for each in pairs])
 
 
 def _map2(self: Tensor, x: Tensor, y: Tensor, callable: Any) -> Tensor:
@@ -259,9 +256,15 @@ def _map2(self: Tensor, x: Tensor, y: Tensor, callable: Any) -> Tensor:
 
     RuntimeError where a gradient is asked for.
     """
-    first, second = (each.expand(self.shape).reshape(-1).tolist() for each in (x, y))
-    triples = zip(self.reshape(-1).tolist(), first, second)
+    numbers = (_numbers(self, "map2_", each) for each in (x, y))
+    triples = zip(self.reshape(-1).tolist(), *numbers)
     return _replace(self, "map2_", [callable(*each) for each in triples])
+
+
+def _numbers(self: Tensor, name: str, tensor: Any) -> list[Any]:
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"{name}: expected a Tensor, got {type(tensor).__name__}")
+    return tensor.expand(self.shape).reshape(-1).tolist()
 
 
 def _replace(self: Tensor, name: str, values: list[Any]) -> Tensor:

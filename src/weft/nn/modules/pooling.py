@@ -246,8 +246,8 @@ class _MaxUnpool(_PoolNd):
 class MaxUnpool1d(_MaxUnpool, of="max_unpool1d"):
     """What MaxPool1d took [n, c, l] from, with zeros elsewhere.
 
-    >>> weft.nn.MaxUnpool1d(2)(weft.tensor([[3, 2]]), weft.tensor([[1, 2]]))
-    tensor([[0, 3, 2, 0]])
+    >>> weft.nn.MaxUnpool1d(2)(weft.tensor([[3.0, 2.0]]), weft.tensor([[1, 2]]))
+    tensor([[0., 3., 2., 0.]])
     """
 
     _dims = 1
