@@ -87,7 +87,7 @@ def embedding_renorm_(
         if longer.numel() > 0:  # else nothing is written, which backward would notice
             scale = max_norm / (norms[longer].double() + 1e-7)
             scaled = rows[longer] * scale.to(rows.dtype).unsqueeze(1)
-            input.index_copy_(0, index[longer], scaled)
+            input.index_copy_(0, index[longer].to(_C.int64), scaled)
     return input
 
 
