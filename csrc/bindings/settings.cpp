@@ -63,9 +63,9 @@ void bind_recursion(nb::module_& module) {
              "Takes _raise_recursion_limit back, unless the limit has been set since.");
 }
 
-nb::list profile_events(size_t place) {
+nb::list profile_events(size_t first) {
   nb::list found;
-  for (const profiler::Event& event : profiler::stop(place)) {
+  for (const profiler::Event& event : profiler::stop(first)) {
     nb::list sizes;
     for (const Dims& one : event.sizes) {
       nb::list size;
@@ -80,8 +80,8 @@ nb::list profile_events(size_t place) {
 
 void bind_profiler(nb::module_& module) {
   module.def("_start_profile", &profiler::start,
-             "Begins to record what runs below Python; gives what _stop_profile takes.");
-  module.def("_stop_profile", &profile_events, nb::arg("place"),
+             "Begins to record what runs below Python; gives the number of its first event.");
+  module.def("_stop_profile", &profile_events, nb::arg("first"),
              "Ends it; gives name, sizes of arguments, start and end in nanoseconds of the steady "
              "clock, and thread of each event.");
 }

@@ -37,14 +37,14 @@ size_t start() {
   return events().size();
 }
 
-std::vector<Event> stop(size_t place) {
+std::vector<Event> stop(size_t first) {
   const std::lock_guard lock(events_mutex);
   std::vector<Event> found;
   if (recordings.fetch_sub(1) == 1) {
     found.swap(events());
-    found.erase(found.begin(), found.begin() + static_cast<ptrdiff_t>(place));
+    found.erase(found.begin(), found.begin() + static_cast<ptrdiff_t>(first));
   } else {
-    found.assign(events().begin() + static_cast<ptrdiff_t>(place), events().end());
+    found.assign(events().begin() + static_cast<ptrdiff_t>(first), events().end());
   }
   return found;
 }

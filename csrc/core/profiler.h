@@ -27,9 +27,9 @@ int64_t now() noexcept;
 // Something that began at start_ns ends in this thread. Events come in the order of their ends.
 void record(std::string name, std::vector<Dims> sizes, int64_t start_ns);
 
-// Begins a recording; gives its place among those under way, which stop() takes.
+// Begins a recording; gives the number of its first event, which stop() takes.
 size_t start();
 // Ends it; gives what ended since its start.
-std::vector<Event> stop(size_t place);
+std::vector<Event> stop(size_t first);
 
 }  // namespace weft::profiler

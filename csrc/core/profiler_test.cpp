@@ -32,14 +32,14 @@ TEST(profiler_recordings_overlap) {
 }
 
 TEST(profiler_threads_record_side_by_side) {
-  const size_t place = start();
+  const size_t first = start();
   auto work = [] {
     for (int i = 0; i < 1000; ++i) record("event", {{i}}, now());
   };
   std::thread one(work), two(work);
   one.join();
   two.join();
-  const std::vector<Event> found = stop(place);
+  const std::vector<Event> found = stop(first);
   CHECK_EQ(found.size(), 2000u);
   int64_t seen = 0;
   for (const Event& event : found) seen += event.thread == found[0].thread;

@@ -30,7 +30,7 @@ class Recorder:
         self.events: list[Event] = []
         self._record_shapes = record_shapes
         self._open: list[Event] = []
-        self._place = 0
+        self._first = 0
 
     def start(self) -> None:
         """Begins recording."""
@@ -38,13 +38,13 @@ class Recorder:
             _active.stack = []
         _active.stack.append(self)
         torch_function.push_mode(self)
-        self._place = _start_profile()
+        self._first = _start_profile()
 
     def stop(self) -> None:
         """Ends it, and what is still open. RuntimeError while a mode is on that began inside."""
         if torch_function.modes()[-1:] != [self]:
             raise RuntimeError("profile: expected an end inside of the modes that were on before")
-        below = _stop_profile(self._place)
+        below = _stop_profile(self._first)
         torch_function.pop_mode()
         _active.stack.remove(self)
         while self._open:
