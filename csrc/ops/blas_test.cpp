@@ -1,5 +1,6 @@
 #include "ops/blas.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <complex>
@@ -253,6 +254,42 @@ TEST(int8_products_in_quads) {
             sum += static_cast<int8_t>(a.at(i, p)) * static_cast<int8_t>(b.at(p, j));
           }
           CHECK_EQ(c[static_cast<size_t>(i * n + j)], static_cast<int32_t>(sum));
+        }
+      }
+    }
+  }
+}
+
+// Tiles by rows and by columns, of all rests; what follows the sums; memory between rows as before.
+TEST(packed_strips_give_products_with_sinks) {
+  const int64_t shapes[][3] = {{1, 16, 8},    {13, 40, 3},   {97, 33, 20}, {100, 96, 16},
+                               {131, 64, 64}, {192, 70, 27}, {98, 20, 90}, {200, 17, 1}};
+  constexpr int64_t kStrip = blas::kStrip, kGap = 3;
+  for (const auto& [m, n, k] : shapes) {
+    const int64_t a_row = k + kGap, c_row = n + kGap;
+    const auto a = numbers<float>(m * a_row, 1), b = numbers<float>(k * n, 2);
+    const auto start = numbers<float>(m * c_row, 3), residual = numbers<float>(m * c_row, 4);
+    const auto bias = numbers<float>(n, 5);
+    std::vector<float> strips(static_cast<size_t>(blas::packed_size(k, n)));
+    for (int64_t p = 0; p < k; ++p) {
+      for (int64_t j = 0; j < n; ++j) {
+        strips[static_cast<size_t>((j / kStrip * k + p) * kStrip + j % kStrip)] = b[p * n + j];
+      }
+    }
+    for (const bool more : {false, true}) {
+      constexpr float kHigh = 400;
+      const blas::Sink sink =
+          more ? blas::Sink{bias.data(), residual.data(), true, kHigh} : blas::Sink{};
+      std::vector<float> c = start;
+      blas::gemm_strips(m, n, k, a.data(), a_row, strips.data(), k * kStrip, more, c.data(), c_row,
+                        sink);
+      for (int64_t i = 0; i < m; ++i) {
+        for (int64_t j = 0; j < c_row; ++j) {
+          const auto at = static_cast<size_t>(i * c_row + j);
+          float sum = j >= n || more ? start[at] : 0;
+          for (int64_t p = 0; p < k && j < n; ++p) sum += a[i * a_row + p] * b[p * n + j];
+          if (more && j < n) sum = std::min(sum + bias[j] + residual[at], kHigh);
+          CHECK_EQ(c[at], sum);
         }
       }
     }

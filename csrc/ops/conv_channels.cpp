@@ -63,10 +63,11 @@ void pack_pairs(const Geometry& g, const Tensor& weight, float* to) {
        to);
 }
 
+constexpr int64_t kChunk = 8;  // floats that are copied at once
+
 // Copies from[begin, end) to `to`, with zeros outside of [low, high).
 void copy_inside(const float* from, int64_t begin, int64_t end, int64_t low, int64_t high,
                  float* to) {
-  constexpr int64_t kChunk = 8;
   int64_t i = begin;
   for (; i < end && i < low; ++i) *to++ = 0;
   const int64_t last = std::min(end, high);
@@ -80,29 +81,44 @@ void copy_inside(const float* from, int64_t begin, int64_t end, int64_t low, int
 // Taps that lie side by side in the image are one run.
 int64_t run_of(const Geometry& g) { return g.dilation_w == 1 && g.groups == 1 ? g.kernel_w : 1; }
 
-// Elements [begin, end) of one row of the unrolled image of a group: position (y, x) of `image`,
-// behind which lies as much as `behind` ends at. What is written behind `end` is no element.
-void unroll_row(const Geometry& g, const float* image, const float* behind, int64_t y, int64_t x,
-                int64_t begin, int64_t end, float* to) {
-  constexpr int64_t kChunk = 8;
-  const int64_t in = g.group_in(), pixel = g.in_channels;
+// Copies `count` runs of `size` elements each, and up to a chunk behind each.
+void copy_runs(const float* from, int64_t from_step, int64_t count, int64_t size, float* to,
+               int64_t to_step) {
+  for (; count > 0; --count, from += from_step, to += to_step) {
+    for (int64_t e = 0; e < size; e += kChunk)
+      std::memcpy(to + e, from + e, kChunk * sizeof(float));
+  }
+}
+
+// Elements [begin, end) of the rows of the unrolled image for `count` positions from (y, x) on, all
+// of one line of `image`, behind which lies as much as `behind` ends at. What is written behind
+// `end` is no element.
+void unroll_line(const Geometry& g, const float* image, const float* behind, int64_t y, int64_t x,
+                 int64_t count, int64_t begin, int64_t end, float* to, int64_t line) {
+  const int64_t in = g.group_in(), step = g.stride_w * g.in_channels;
   const int64_t run = run_of(g), size = run * in, runs = g.kernel_w / run;
   const int64_t first = begin / size;
   int64_t i = first / runs, j = first % runs * run;
   for (int64_t at = first * size - begin; at < end - begin; at += size) {
     const int64_t row = y * g.stride_h + i * g.dilation_h - g.pad_h;
-    const int64_t column = x * g.stride_w + j * g.dilation_w - g.pad_w;
-    const bool hit = row >= 0 && row < g.height;
-    const float* from = image + (row * g.width + column) * pixel;
-    if (hit && column >= 0 && column + run <= g.width && at >= 0 && at + size <= end - begin &&
-        behind - from >= size + kChunk) {
-      for (int64_t e = 0; e < size; e += kChunk)
-        std::memcpy(to + at + e, from + e, kChunk * sizeof(float));
-    } else {
+    const int64_t left = x * g.stride_w + j * g.dilation_w - g.pad_w;
+    const int64_t start = std::max(-at, int64_t{0}), stop = std::min(end - begin - at, size);
+    const bool hit = row >= 0 && row < g.height, whole = hit && start == 0 && stop == size;
+    const float* from = image + (row * g.width + left) * g.in_channels;
+    float* run_to = to + at;
+    for (int64_t p = 0, n; p < count; p += n, from += n * step, run_to += n * line) {
+      // Runs from here on that lie in the image, and whose chunks lie in memory.
+      const int64_t column = left + p * g.stride_w, last = g.width - run - column;
+      const int64_t room = behind - from - size - kChunk;
+      n = whole && column >= 0 && last >= 0 && room >= 0
+              ? std::min({count - p, last / g.stride_w + 1, room / step + 1})
+              : 0;
+      copy_runs(from, step, n, size, run_to, line);
+      if (n > 0) continue;
+      n = 1;
       const int64_t low = hit ? std::clamp<int64_t>(-column, 0, run) * in : size;
-      const int64_t high = hit ? std::clamp<int64_t>(g.width - column, 0, run) * in : size;
-      const int64_t start = std::max(-at, int64_t{0});
-      copy_inside(from, start, std::min(end - begin - at, size), low, high, to + at + start);
+      const int64_t high = hit ? std::clamp<int64_t>(last + run, 0, run) * in : size;
+      copy_inside(from, start, stop, low, high, run_to + start);
     }
     if ((j += run) == g.kernel_w) j = 0, ++i;
   }
@@ -111,25 +127,24 @@ void unroll_row(const Geometry& g, const float* image, const float* behind, int6
 // Elements [begin, end) of `count` rows of it.
 void unroll_rows(const Geometry& g, const float* input, int64_t first, int64_t count, int64_t begin,
                  int64_t end, float* to, int64_t line) {
+  constexpr int64_t kMost = 32;  // rows that are written in several passes: they stay in the cache
   const int64_t of_image = g.in_plane() * g.in_channels;
   const float* const behind = input + g.batch * of_image - (g.in_channels - g.group_in());
-  const float* image = input + first / g.positions() * of_image;
-  int64_t y = first / g.out_width % g.out_height, x = first % g.out_width;
-  for (int64_t r = 0; r < count; ++r, to += line) {
-    unroll_row(g, image, behind, y, x, begin, end, to);
-    if (++x < g.out_width) continue;
-    x = 0;
-    if (++y < g.out_height) continue;
-    y = 0;
-    image += of_image;
+  for (int64_t here; count > 0; first += here, count -= here, to += here * line) {
+    const int64_t y = first / g.out_width % g.out_height, x = first % g.out_width;
+    here = std::min({count, kMost, g.out_width - x});
+    const float* image = input + first / g.positions() * of_image;
+    unroll_line(g, image, behind, y, x, here, begin, end, to, line);
   }
 }
+
+// Elements from one row to the next of those that are multiplied: a vector may be written behind.
+int64_t line_of(const Geometry& g) { return std::min(g.depth(), blas::kBlockDepth) + blas::kStrip; }
 
 void multiply(const Geometry& g, const blas::Split::Piece& part, const float* input,
               const float* strips, const blas::Sink& sink, float* out, float* rows,
               blas::Elements of) {
-  constexpr int64_t kLine = blas::kBlockDepth + blas::kStrip;
-  const int64_t depth = g.depth(), strip = depth * blas::kStrip;
+  const int64_t depth = g.depth(), strip = depth * blas::kStrip, line = line_of(g);
   const int64_t blocks = (depth + blas::kBlockDepth - 1) / blas::kBlockDepth;
   const int64_t at = part.first * g.out_channels + part.group * g.group_out() + part.column;
   const float* image = input + part.group * g.group_in();
@@ -138,10 +153,10 @@ void multiply(const Geometry& g, const blas::Split::Piece& part, const float* in
   for (int64_t k = 0; k < blocks; ++k) {
     const int64_t begin = depth * k / blocks, end = depth * (k + 1) / blocks;
     const bool unrolls = rows != nullptr;
-    if (unrolls) unroll_rows(g, image, part.first, part.count, begin, end, rows, kLine);
+    if (unrolls) unroll_rows(g, image, part.first, part.count, begin, end, rows, line);
     const float* a = unrolls ? rows : image + part.first * g.in_channels + begin;
     blas::gemm_strips(
-        part.count, part.columns, end - begin, a, unrolls ? kLine : g.in_channels,
+        part.count, part.columns, end - begin, a, unrolls ? line : g.in_channels,
         b + begin * blas::kStrip, strip, k > 0, out + at, g.out_channels,
         k + 1 == blocks ? sink.at(at, part.group * g.group_out() + part.column) : blas::Sink{}, of);
   }
@@ -153,7 +168,7 @@ void unrolled_forward(const Geometry& g, const float* input, const float* weight
   const int64_t rows = g.batch * g.positions();
   const blas::Split s = blas::split_work(rows, kRows, g.group_out(), g.groups, g.depth());
   parallel_for(s.pieces(), s.grain, [&](int64_t begin, int64_t end) {
-    Scratch<float> unrolled(g.is_pointwise() ? 0 : s.block * (blas::kBlockDepth + blas::kStrip));
+    Scratch<float> unrolled(g.is_pointwise() ? 0 : s.block * line_of(g));
     for (int64_t i = begin; i < end; ++i) {
       const blas::Split::Piece piece = s[i];
       if (piece.count <= 0) continue;

@@ -1,5 +1,7 @@
 #include "ops/packed_gemm.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -197,29 +199,64 @@ Split::Piece Split::operator[](int64_t index) const {
           part + 1 == parts ? columns - column : width};
 }
 
+int64_t second_cache() {
+  constexpr int64_t kLeast = 512 << 10;
+#ifdef _SC_LEVEL2_CACHE_SIZE
+  static const int64_t bytes = std::max<int64_t>(sysconf(_SC_LEVEL2_CACHE_SIZE), kLeast);
+  return bytes;
+#else
+  return kLeast;
+#endif
+}
+
+// Whether the tiles of some rows follow each other, so that whole rows of the result are written at
+// once, as memory is read ahead. Each of the `down` tiles reads all strips then: they stay in the
+// second cache, and the first tile, which waits for them, waits less than other rows would.
+bool goes_by_rows(int64_t m, int64_t n, int64_t k, int64_t down, int64_t strip, bool residual) {
+  constexpr int64_t kLeast = 8, kBytes = sizeof(float);
+  const int64_t row = k + (residual ? 3 : 2) * n;  // what is written is read before
+  return down >= kLeast && n * k < m * row && n * strip / kStrip * kBytes <= second_cache() / 2;
+}
+
 void gemm_strips(int64_t m, int64_t n, int64_t k, const float* a, int64_t a_row, const float* b,
                  int64_t strip, bool add, float* c, int64_t c_row, const Sink& sink, Elements of) {
   static const Tiles kTiles[] = {blas::tiles(), word_tiles(Elements::BFloat16Pairs),
                                  word_tiles(Elements::Int8Quads)};
   const Tiles& tiles = kTiles[static_cast<size_t>(of)];
-  for (int64_t j = 0, width; j < n; j += width) {
-    const bool one = n - j <= kStrip;
-    width = one ? kStrip : tiles.strips * kStrip;
-    // Rows in tiles of about one size. Each fetches its share of the next strips: the first alone
-    // would ask for more than memory gives in its time.
-    const int64_t count = (m + tiles.rows - 1) / tiles.rows;
-    const int64_t ahead_step = (kStrip * sizeof(float) + count - 1) / count;
+  if (m == 0 || n == 0) return;
+  const int64_t wide = tiles.strips * kStrip, across = (n + wide - 1) / wide;
+  // Rows in tiles of about one size: the first ones have one more.
+  const int64_t down = (m + tiles.rows - 1) / tiles.rows, least = m / down, larger = m % down;
+  const bool by_rows = goes_by_rows(m, n, k, down, strip, sink.residual != nullptr);
+  // Each tile fetches a share of what is read next: the first alone would ask for more than memory
+  // gives in its time. By rows, the strips are there after the first tiles: then it is rows of a.
+  constexpr int64_t kBytes = sizeof(float), kLine = kStrip * kBytes;
+  const int64_t of_strips = by_rows ? kLine : (kLine + down - 1) / down;
+  const int64_t of_rows = (least + 1) * a_row * kBytes / (across * std::max<int64_t>(k, 1)) + 1;
+  auto multiply = [&](int64_t row, int64_t column) {
+    const int64_t i = row * least + std::min(row, larger), rows = least + (row < larger);
+    const int64_t j = column * wide, left = n - j, at = i * c_row + j;
+    const bool one = left <= kStrip;
     const float* const strips = b + j / kStrip * strip;
-    const char* ahead = reinterpret_cast<const char*>(strips + width / kStrip * strip);
-    int64_t left = count;
-    for (int64_t i = 0; i < m; --left, ahead += k * ahead_step) {
-      const int64_t rows = (m - i + left - 1) / left, at = i * c_row + j;
-      const Task t{rows,  k,          a + i * a_row, a_row,  strips, strip,
-                   ahead, ahead_step, add,           c + at, c_row,  sink.at(at, j)};
-      Tiles::Fn* const fn = (one ? tiles.of_one : tiles.of)[rows - 1];
-      n - j < width ? edge_tile(t, fn, rows, n - j) : fn(t);
-      i += rows;
-    }
+    struct Ahead {
+      const float* from;
+      int64_t share, step;
+    };
+    const Ahead next = by_rows && row > 0
+                           ? Ahead{a + (i + rows) * a_row, column, of_rows}
+                           : Ahead{strips + tiles.strips * strip, by_rows ? 0 : row, of_strips};
+    const char* ahead = reinterpret_cast<const char*>(next.from) + next.share * k * next.step;
+    const Task t{rows,  k,         a + i * a_row, a_row,  strips, strip,
+                 ahead, next.step, add,           c + at, c_row,  sink.at(at, j)};
+    Tiles::Fn* const fn = (one ? tiles.of_one : tiles.of)[rows - 1];
+    left < (one ? kStrip : wide) ? edge_tile(t, fn, rows, left) : fn(t);
+  };
+  if (by_rows) {
+    for (int64_t i = 0; i < down; ++i)
+      for (int64_t j = 0; j < across; ++j) multiply(i, j);
+  } else {
+    for (int64_t j = 0; j < across; ++j)
+      for (int64_t i = 0; i < down; ++i) multiply(i, j);
   }
   if (of != Elements::Floats && has_amx()) release_amx();
 }
