@@ -108,13 +108,10 @@ WEFT_TARGET_AMX WEFT_INLINE void write_sums(const Task& t) {
     if constexpr (kStrips == 2) _tile_stored(3, sums + kHalf * kRow + kStrip, kRow * kBytes);
   }
   using Number = std::conditional_t<kOf == Elements::Int8Quads, uint32_t, float>;
-  const Epilogue epilogue(t);
   for (int64_t r = 0; r < t.rows; ++r) {
-    for (int64_t column = 0; column < kRow; column += kStrip) {
-      Vector<Number, kStrip * kBytes> sum;
-      std::memcpy(&sum, sums + r * kRow + column, sizeof(sum));
-      epilogue.write(sum, r * t.c_row, column);
-    }
+    Vector<Number, kStrip * kBytes> row[1][kStrips];
+    std::memcpy(row, sums + r * kRow, sizeof(row));
+    write_rows(t, row, r);
   }
 }
 

@@ -77,12 +77,7 @@ WEFT_INLINE void tile(const Task& t) {
       for (int v = 0; v < kVectors; ++v) Of::add(sums[r][v], a + r * a_row, line[v]);
     }
   }
-  const Epilogue epilogue(t);
-#pragma GCC unroll 12
-  for (int r = 0; r < Rows; ++r) {
-#pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) epilogue.write(sums[r][v], r * c_row, v * kWidth);
-  }
+  write_rows(t, sums);
 }
 
 // The functions of one level; `target` is its attribute, `width` the bytes of a register.
@@ -199,6 +194,8 @@ Split::Piece Split::operator[](int64_t index) const {
           part + 1 == parts ? columns - column : width};
 }
 
+namespace {
+
 int64_t second_cache() {
   constexpr int64_t kLeast = 512 << 10;
 #ifdef _SC_LEVEL2_CACHE_SIZE
@@ -217,6 +214,8 @@ bool goes_by_rows(int64_t m, int64_t n, int64_t k, int64_t down, int64_t strip, 
   const int64_t row = k + (residual ? 3 : 2) * n;  // what is written is read before
   return down >= kLeast && n * k < m * row && n * strip / kStrip * kBytes <= second_cache() / 2;
 }
+
+}  // namespace
 
 void gemm_strips(int64_t m, int64_t n, int64_t k, const float* a, int64_t a_row, const float* b,
                  int64_t strip, bool add, float* c, int64_t c_row, const Sink& sink, Elements of) {

@@ -23,36 +23,40 @@ struct Task {
   Sink sink;
 };
 
-// What becomes of the sums of a tile. Asked once: most have nothing to add.
-class Epilogue {
- public:
-  WEFT_INLINE explicit Epilogue(const Task& t)
-      : sink_(t.sink),
-        c_(t.c),
-        add_(t.add),
-        plain_(!t.add && !sink_.bias && !sink_.residual && !sink_.relu) {}
-  template <class Vector>
-  WEFT_INLINE void write(Vector& sum, int64_t row, int64_t column) const {
-    const int64_t at = row + column;
-    Vector more;
-    auto plus = [&](const float* from) WEFT_INLINED {
-      std::memcpy(&more, from, sizeof(more));
-      sum += more;
-    };
-    if (!plain_) {
-      if (add_) plus(c_ + at);
-      if (sink_.bias) plus(sink_.bias + column);
-      if (sink_.residual) plus(sink_.residual + at);
-      if (sink_.relu) hold(sum, sink_.high);
-    }
-    std::memcpy(c_ + at, &sum, sizeof(sum));
+// Calls fn(row, vector) for a tile's: unrolled, so that sums stay in registers.
+template <int Rows, int Vectors, class Fn>
+WEFT_INLINE void for_each_vector(Fn&& fn) {
+#pragma GCC unroll 12
+  for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 8
+    for (int v = 0; v < Vectors; ++v) fn(r, v);
   }
+}
 
- private:
-  const Sink sink_;
-  float* const c_;
-  const bool add_, plain_;
-};
+// Writes the sums of some rows, what the sink adds to them, from row `first` of a tile on. Each of
+// it is asked for once: most tiles have nothing to add.
+template <int Rows, int Vectors, class Vector>
+WEFT_INLINE void write_rows(const Task& t, Vector (&sums)[Rows][Vectors], int64_t first = 0) {
+  constexpr int64_t kWidth = sizeof(Vector) / sizeof(float);
+  const int64_t row = t.c_row, at = first * row;
+  auto add = [&](const float* from, int64_t step) WEFT_INLINED {
+    for_each_vector<Rows, Vectors>([&](int r, int v) WEFT_INLINED {
+      Vector more;
+      std::memcpy(&more, from + r * step + v * kWidth, sizeof(more));
+      sums[r][v] += more;
+    });
+  };
+  if (t.add) add(t.c + at, row);
+  if (t.sink.bias) add(t.sink.bias, 0);
+  if (t.sink.residual) add(t.sink.residual + at, row);
+  if (t.sink.relu) {
+    for_each_vector<Rows, Vectors>([&](int r, int v)
+                                       WEFT_INLINED { hold(sums[r][v], t.sink.high); });
+  }
+  for_each_vector<Rows, Vectors>([&](int r, int v) WEFT_INLINED {
+    std::memcpy(t.c + at + r * row + v * kWidth, &sums[r][v], sizeof(Vector));
+  });
+}
 
 // Tiles of 1 to `rows` rows, of so many strips and of one.
 struct Tiles {
