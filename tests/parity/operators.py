@@ -22,6 +22,8 @@ LIMITS = {torch.float32: 12, torch.float64: 5, torch.complex64: 6, torch.int64: 
 OTHER_LIMIT = 4
 #: how far a list of samples is generated at all
 HORIZON = 64
+#: the most elements of a sample's first tensor: one of 5 million takes as long as a hundred operators
+MOST_ELEMENTS = 100_000
 #: results are memory nobody wrote
 UNDEFINED = frozenset(
     ("empty", "empty_like", "new_empty", "new_empty_strided", "empty_strided", "empty_permuted")
@@ -123,7 +125,8 @@ def dtypes_of(info: Any, full: bool = False) -> list[tuple[torch.dtype, bool]]:
 
 
 def samples_of(info: Any, dtype: torch.dtype, requires_grad: bool, full: bool = False) -> list[Any]:
-    """At most LIMITS samples, the same ones in every run; in a full run all of them."""
+    """At most LIMITS samples of no more than MOST_ELEMENTS, the same ones in every run; in a full run
+    all of them."""
     random.seed(0)
     np.random.seed(0)
     torch.manual_seed(0)
@@ -132,10 +135,15 @@ def samples_of(info: Any, dtype: torch.dtype, requires_grad: bool, full: bool = 
         if full:
             return list(_generate(info, dtype, requires_grad))
         found = list(itertools.islice(_generate(info, dtype, requires_grad), HORIZON))
+    found = [sample for sample in found if _elements(sample) <= MOST_ELEMENTS]
     limit = LIMITS.get(dtype, OTHER_LIMIT)
     if len(found) <= limit:
         return found
     return [found[i * len(found) // limit] for i in range(limit)]
+
+
+def _elements(sample: Any) -> int:
+    return sample.input.numel() if isinstance(sample.input, torch.Tensor) else 0
 
 
 def _generate(info: Any, dtype: torch.dtype, requires_grad: bool) -> Iterator[Any]:
