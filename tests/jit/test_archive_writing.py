@@ -809,15 +809,45 @@ def test_autocast_that_is_switched_when_the_program_runs_in_torch():
 
 
 class Lowered(nn.Module):
-    def forward(self, x: Tensor, dtype: weft.dtype) -> Tensor:
+    def forward(self, x: Tensor, dtype: weft.dtype, on: bool) -> list[Tensor]:
         with weft.autocast("cpu", dtype=dtype):
+            y = x @ x
+            with weft.autocast("cpu", enabled=on):
+                z = x @ x
+        with weft.autocast("cuda", dtype=weft.float16):
+            return [y, z, x @ x]
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_autocast_whose_dtype_the_program_is_given(frozen):
+    program, x = jit.script(Lowered().eval()), weft.randn(2, 2)
+    program = jit.freeze(program) if frozen else program
+    data = program.save_to_buffer()
+    again = loaded(data)
+    for dtype in (weft.float16, weft.bfloat16):
+        for on, inner in ((True, weft.bfloat16), (False, weft.float32)):
+            for found in (program(x, dtype, on), again(x, dtype, on)):
+                assert [each.dtype for each in found] == [dtype, inner, weft.float32]
+    assert written(again.save_to_buffer()) == written(data)
+
+
+class ToItsOwn(nn.Module):
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        with weft.autocast("cpu", dtype=y.dtype):
             return x @ x
 
 
-def test_autocast_to_a_dtype_that_is_given_is_refused():
-    """PyTorch would take bfloat16, whatever the dtype is."""
-    with pytest.raises(RuntimeError, match="archives can hold, got prim::EnterAutocast"):
-        jit.script(Lowered()).save_to_buffer()
+@pytest.mark.parity
+@pytest.mark.parametrize("frozen", [False, True])
+def test_autocast_whose_dtype_the_program_is_given_in_torch(frozen):
+    """PyTorch takes bfloat16, as it does for its own program; what it saves means the dtype here."""
+    torch = pytest.importorskip("torch")
+    program = jit.script(ToItsOwn().eval())
+    theirs = in_torch((jit.freeze(program) if frozen else program).save_to_buffer())
+    assert theirs(torch.ones(2, 2), torch.ones(1).half()).dtype == torch.bfloat16
+    file = io.BytesIO()
+    torch.jit.save(theirs, file)
+    assert loaded(file.getvalue())(weft.ones(2, 2), weft.ones(1).half()).dtype == weft.float16
 
 
 class Chances(nn.Module):

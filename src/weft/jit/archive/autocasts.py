@@ -10,7 +10,6 @@ from weft import _C
 from weft.amp import get_autocast_dtype
 from weft.jit.archive import manager_calls as managers
 from weft.jit.archive.known import base_name
-from weft.jit.archive.numbers import dtype_of, optional_dtype_of
 from weft.jit.archive.substitutes import autocast_now
 from weft.jit.frontend.language.functions import compile_function
 from weft.jit.frontend.library import prelude
@@ -19,25 +18,27 @@ from weft.jit.ir import types as ty
 from weft.jit.ir.value import Value
 
 _CLASS = "__torch__.torch.amp.autocast_mode.autocast"
-ENTER = "prim::EnterAutocast"
-_NUMBERED = (dtype_of, optional_dtype_of)
+ENTER, _NOW = "prim::EnterAutocast", "prim::autocast_now"
 
 
-def manager(graph: Graph, node: Node) -> Value | None:
-    """The object for the autocast that a node enters; None where the dtype is not constant: PyTorch
-    takes bfloat16 then. Another argument that is not constant it refuses when the program runs."""
+def manager(graph: Graph, node: Node) -> Value:
+    """The object for the autocast that a node enters. PyTorch takes bfloat16 for a dtype that is no
+    constant; another argument that is none it refuses when the program runs."""
     wanted = node.inputs[0]
-    if wanted.is_constant:
-        on = wanted.constant is not None
-        device, dtype, enabled = graph.constant("cpu"), wanted, graph.constant(on)
-    elif _calls(wanted, prelude.autocast_dtype):
+    if _calls(wanted, prelude.autocast_dtype):
         device, dtype, enabled, *_ = wanted.node.inputs  # type: ignore[union-attr]
+    elif wanted.node is not None and wanted.node.kind == _NOW:  # for a device that is not there
+        device, dtype, enabled = map(graph.constant, ("cuda", None, True))
     else:
-        return None
-    if not _is_constant(dtype):
-        return None
-    values = (device, dtype, enabled, graph.constant(None))
-    return managers.new(graph, _class(), *values)
+        device, dtype, enabled = graph.constant("cpu"), wanted, _is_given(graph, wanted)
+    return managers.new(graph, _class(), device, dtype, enabled, graph.constant(None))
+
+
+def _is_given(graph: Graph, dtype: Value) -> Value:
+    """Whether operators are lowered to a dtype at all."""
+    if dtype.is_constant or dtype.type is ty.DTYPE:
+        return graph.constant(not dtype.is_constant or dtype.constant is not None)
+    return graph.emit("aten::__isnot__", (dtype, graph.constant(None)), (ty.BOOL,)).output
 
 
 def drop_read(node: Node) -> None:
@@ -51,7 +52,7 @@ def drop_read(node: Node) -> None:
 def drop_unread_modes(graph: Graph) -> None:
     """Drops what asked for the mode for such calls."""
     for node in graph.walk():
-        if node.kind == "prim::autocast_now" and not node.output.has_uses:
+        if node.kind == _NOW and not node.output.has_uses:
             node.destroy()
 
 
@@ -73,12 +74,6 @@ def _calls(value: Value, function: object) -> bool:
 
 def _name(function: object) -> str:
     return f"__torch__.{function.__module__}.{function.__name__}"  # type: ignore[attr-defined]
-
-
-def _is_constant(dtype: Value) -> bool:
-    if any(_calls(dtype, each) for each in _NUMBERED):  # as archives name dtypes
-        dtype = dtype.node.inputs[0]  # type: ignore[union-attr]
-    return dtype.is_constant
 
 
 def fast_dtype(device_type: str, dtype: _C.dtype | None) -> _C.dtype:

@@ -12,15 +12,14 @@ _EXITS = ("prim::ExitGradMode", "prim::ExitAutocast")
 
 
 def lower(graph: Graph) -> None:
-    """The nodes that enter and leave modes become calls of methods. A mode that archives cannot say
-    stays as it is."""
+    """The nodes that enter and leave modes become calls of methods."""
     for block in [graph.block, *(inner for node in graph.walk() for inner in node.blocks)]:
         _lower_block(graph, block)
     autocasts.drop_unread_modes(graph)
 
 
 def _lower_block(graph: Graph, block: Block) -> None:
-    entered: list[Value | None] = []
+    entered: list[Value] = []
     for node in block:
         with graph.inserting(before=node), graph.at_range(node.range):
             if node.kind in _EXITS:
@@ -28,8 +27,7 @@ def _lower_block(graph: Graph, block: Block) -> None:
             elif grad_modes.enters(node):
                 entered.append(_enter(graph, node, grad_modes.manager(graph, node)))
             elif node.kind == autocasts.ENTER:
-                manager = autocasts.manager(graph, node)
-                entered.append(manager and _enter(graph, node, manager))
+                entered.append(_enter(graph, node, autocasts.manager(graph, node)))
     with graph.inserting(at_end=block):  # what an exception leaves
         for value in reversed(entered):
             _leave(graph, None, value)
@@ -44,8 +42,7 @@ def _enter(graph: Graph, node: Node, manager: Value) -> Value:
     return manager
 
 
-def _leave(graph: Graph, node: Node | None, manager: Value | None) -> None:
-    if manager is not None:
-        call(graph, "__exit__", manager, *(graph.constant(None) for _ in range(3)))
-        if node is not None:
-            node.destroy()
+def _leave(graph: Graph, node: Node | None, manager: Value) -> None:
+    call(graph, "__exit__", manager, *(graph.constant(None) for _ in range(3)))
+    if node is not None:
+        node.destroy()
