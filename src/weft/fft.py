@@ -403,8 +403,9 @@ torch.Size([3, 2, 3])
 
 @factory_takes_out
 def fftfreq(
-    n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
-) -> Tensor:
+    n: int, d: float = 1.0, *, dtype: Any = None, layout: Any = None, device: Any = None,
+    pin_memory: bool = False, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
     """The frequencies of fft's n entries for samples d apart: 0, 1, ..., -1 over n * d.
 
     Shape [n], of the default dtype unless `dtype` says another. Raises RuntimeError for a dtype
@@ -420,8 +421,9 @@ def fftfreq(
 
 @factory_takes_out
 def rfftfreq(
-    n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
-) -> Tensor:
+    n: int, d: float = 1.0, *, dtype: Any = None, layout: Any = None, device: Any = None,
+    pin_memory: bool = False, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
     """The frequencies of rfft's entries for n samples d apart.
 
     Shape [n // 2 + 1], of the default dtype unless `dtype` says another. Raises RuntimeError for a

@@ -98,6 +98,11 @@ COMPOSED = {
     "torch._weight_norm(x, x, 2)": lambda x: x * (x / x.norm(dim=(0, 1), keepdim=True)),
     "torch.norm_except_dim(x, 2, -1)": lambda x: x.norm(),
     "torch.threshold_(torch.clone(x), 0.5, 7.)": lambda x: F.threshold(x, 0.5, 7.0),
+    "torch.histogram(x, 3, range=[0., 2.], density=True)[0]": lambda x: weft.histogram(x, 3, range=(0.0, 2.0), density=True).hist,
+    "torch.histogram(x, torch.tensor([0., 1., 3.]), weight=torch.abs(x))[1]": lambda x: weft.tensor([0.0, 1.0, 3.0]),
+    "torch.matrix_H(torch.select(x, 0, 0))": lambda x: x[0].H,
+    "torch.special_zeta(torch.add(torch.abs(x), 2), 3)": lambda x: weft.special.zeta(x.abs() + 2, 3),
+    "torch.special_xlog1py(x, 2)": lambda x: weft.special.xlog1py(x, 2),
     "torch.abs(torch.fft_rfft(x, 5))": lambda x: weft.fft.rfft(x, 5).abs(),
     "torch.add(x, 1 if torch.is_autocast_cpu_enabled() else 2)": lambda x: x + 2,
 }  # fmt: skip
@@ -117,6 +122,8 @@ def test_composed_operators(text):
     }
 
 
+OPTIONS = 'dtype=7, layout=0, device=torch.device("cpu"), pin_memory=False'  # 7 is float64
+
 # As above, by functions and methods of weft themselves.
 CALLED = {
     "torch.abs(torch.polar(x, x))": lambda x: weft.polar(x, x).abs(),
@@ -129,6 +136,14 @@ CALLED = {
     "torch.less_(torch.clone(x), 1)": lambda x: (x < 1).float(),
     "torch.not_equal_(torch.clone(x), x)": lambda x: (x != x).float(),
     "torch.swapdims(x, 1, 2)": lambda x: x.transpose(1, 2),
+    "torch.segment_reduce(x, \"max\", lengths=torch.tensor([[2, 2]]), axis=1)": lambda x: x.view(1, 2, 2, 6).amax(2),
+    f"torch.hann_window(4, {OPTIONS})": lambda x: weft.hann_window(4, dtype=weft.float64),
+    f"torch.kaiser_window(4, False, {OPTIONS})": lambda x: weft.kaiser_window(4, False, dtype=weft.float64),
+    f"torch.fft_fftfreq(4, 0.5, {OPTIONS})": lambda x: weft.fft.fftfreq(4, 0.5, dtype=weft.float64),
+    f"torch.fft_rfftfreq(5, {OPTIONS})": lambda x: weft.fft.rfftfreq(5, dtype=weft.float64),
+    f"torch.logspace(0, 2, 4, {OPTIONS})": lambda x: weft.logspace(0, 2, 4, dtype=weft.float64),
+    f"torch.range(0, 2, 0.5, {OPTIONS})": lambda x: weft.arange(5, dtype=weft.float64) / 2,
+    "torch.linalg_norm(x, dtype=7)": lambda x: x.double().norm(),
     "torch.nuclear_norm(x)": lambda x: weft.nuclear_norm(x),
     "torch.igamma_(torch.abs(x), torch.abs(x))": lambda x: weft.igamma(x.abs(), x.abs()),
     "torch.mvlgamma_(torch.add(torch.abs(x), 1), 2)": lambda x: weft.mvlgamma(x.abs() + 1, 2),
@@ -225,7 +240,7 @@ def test_names_for_the_profiler_are_passed_over():
 ELSEWHERE = (
     "as_strided_ ccol_indices coalesce col_indices crow_indices cuda dense_dim "
     "hash_tensor histogramdd indices is_coalesced is_distributed is_set_to linspace new_empty_strided ormqr output_nr "
-    "random record_stream resize resize_as retains_grad row_indices segment_reduce smm sparse_compressed_tensor "
+    "random record_stream resize resize_as retains_grad row_indices smm sparse_compressed_tensor "
     "sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor sparse_dim sparse_mask to_sparse "
     "to_sparse_csc to_sparse_csr"
 )

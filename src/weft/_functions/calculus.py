@@ -147,8 +147,8 @@ def _end(near: Tensor, far: Tensor, gap: Tensor, next_gap: Tensor) -> Tensor:
 
 @factory_takes_out
 def logspace(
-    start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None,
-    requires_grad: bool = False,
+    start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None, layout: Any = None,
+    device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """base ** linspace(start, end, steps).
 

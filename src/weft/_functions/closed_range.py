@@ -14,8 +14,8 @@ from weft._runtime.torch_function import declare as _declare
 
 @factory_takes_out
 def range(
-    start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None,
-    requires_grad: bool = False,
+    start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None, layout: Any = None,
+    device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """start, start + step, ..., up to and with `end`, in the default dtype.
     Warns that arange is newer.
@@ -32,8 +32,8 @@ def range(
         raise RuntimeError(f"range: expected a step other than 0 from {start} to {end}, got {step}")
     kind = _C.get_default_dtype() if dtype is None else dtype
     count = math.floor((end - start) / step) + 1
-    positions = _C.arange(count, dtype=_C.float64 if kind.is_floating_point else _C.int64)
-    result = (positions * step + start).to(kind).to(device or "cpu")
+    wide = _C.float64 if kind.is_floating_point else _C.int64
+    result = (_C.arange(count, dtype=wide, device=device) * step + start).to(kind)
     return result.requires_grad_() if requires_grad else result
 
 

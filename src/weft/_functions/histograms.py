@@ -18,7 +18,7 @@ class Histogram(NamedTuple):
     """The counts (or densities), and where the intervals begin and end."""
 
     hist: Tensor
-    bin_edges: Any
+    bin_edges: Tensor
 
 
 @shown_as("histogramdd")
@@ -50,7 +50,7 @@ def histogram(
     bin_edges=tensor([0., 1., 2.]))
     """
     points = input.detach().reshape(-1, 1)
-    limits = None if range is None else tuple(range)
+    limits = None if range is None else list(range)
     weights = None if weight is None else weight.reshape(-1)
     edges = [bins] if isinstance(bins, Tensor) else [int(bins)]
     hist, sides = _count("histogram", points, edges, limits, weights, density)
@@ -84,7 +84,7 @@ def histogramdd(
     if len(edges) != count:
         raise RuntimeError(f"histogramdd: expected {count} entries of bins, got {len(edges)}")
     weights = None if weight is None else weight.reshape(-1)
-    limits = None if range is None else tuple(range)
+    limits = None if range is None else list(range)
     hist, sides = _count("histogramdd", points, edges, limits, weights, density)
     return HistogramDD(hist, tuple(sides))
 
@@ -93,7 +93,7 @@ def _count(
     name: str,
     points: Tensor,
     bins: list[Any],
-    limits: tuple[float, ...] | None,
+    limits: list[float] | None,
     weights: Tensor | None,
     density: bool,
 ) -> tuple[Tensor, list[Tensor]]:
@@ -132,7 +132,7 @@ def _count(
     return hist, sides
 
 
-def _edges(name: str, values: Tensor, bins: Any, limits: tuple[float, ...] | None) -> Tensor:
+def _edges(name: str, values: Tensor, bins: Any, limits: list[float] | None) -> Tensor:
     if isinstance(bins, Tensor):
         if bins.dim() != 1 or bins.numel() < 1 or bins.dtype != values.dtype:
             raise RuntimeError(

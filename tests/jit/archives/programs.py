@@ -26,6 +26,22 @@ class Force(nn.Module):
         return energy, -grad
 
 
+@case("second gradients inside forward", [X])
+class Curvature(nn.Module):
+    def forward(self, x: Tensor) -> list[Tensor]:
+        x = x.detach().requires_grad_(True)
+        (slope,) = torch.autograd.grad([(x**3).sum()], [x], retain_graph=True, create_graph=True)
+        assert slope is not None
+        rows: list[Tensor] = []
+        for i in range(2):
+            (row,) = torch.autograd.grad(
+                [slope.reshape(-1)[i]], [x], retain_graph=True, allow_unused=True
+            )
+            if row is not None:
+                rows.append(row)
+        return rows
+
+
 class Tagger(nn.Module):
     def __init__(self, cell: Any):
         super().__init__()

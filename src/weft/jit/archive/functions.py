@@ -10,6 +10,7 @@ import weft.nn.functional as F
 from weft import _C, amp, special
 from weft._C import Tensor
 from weft._functions.norms import _weight_norm, norm_except_dim
+from weft._runtime.public import weft
 from weft._tensor.promotion import result_type
 from weft.jit.archive.numbers import dtype_of
 from weft.nn import _operators
@@ -79,6 +80,29 @@ def sum_to_size(self: Tensor, size: list[int]) -> Tensor:
     return self.sum(dims, keepdim=True).reshape(size) if len(dims) > 0 else self.reshape(size)
 
 
+@composed("aten::histogram")
+def histogram_of_edges(
+    self: Tensor, bins: Tensor, *, weight: Tensor | None = None, density: bool = False
+) -> tuple[Tensor, Tensor]:
+    hist, edges = weft.histogram(self, bins, weight=weight, density=density)
+    return hist, edges
+
+
+@composed("aten::histogram")
+def histogram(
+    self: Tensor, bins: int = 100, *, range: list[float] | None = None,
+    weight: Tensor | None = None, density: bool = False,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    ends = None if range is None else (range[0], range[1])
+    hist, edges = weft.histogram(self, bins, range=ends, weight=weight, density=density)
+    return hist, edges
+
+
+@composed("aten::matrix_H")
+def matrix_h(self: Tensor) -> Tensor:
+    return self.H
+
+
 @composed("prim::abs")
 def absolute(self: Tensor) -> Tensor:
     return self.abs()
@@ -113,6 +137,16 @@ def special_xlog1py(self: Any, other: Tensor) -> Tensor:
 
 def special_zeta(self: Any, other: Tensor) -> Tensor:
     return special.zeta(_zero_dimensional(self, other), other)
+
+
+@composed("aten::special_xlog1py")
+def special_xlog1py_of_number(self: Tensor, other: Any) -> Tensor:
+    return special.xlog1py(self, _zero_dimensional(other, self))
+
+
+@composed("aten::special_zeta")
+def special_zeta_of_number(self: Tensor, other: Any) -> Tensor:
+    return special.zeta(self, _zero_dimensional(other, self))
 
 
 NUMBER_FIRST = {

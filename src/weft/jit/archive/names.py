@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 from weft import _C
 from weft._C import Tensor
-from weft.autograd._run import backward, grad
+from weft.autograd._run import backward
 from weft.jit.archive.operators import Operator
 from weft.jit.archive.operators import is_known as is_known_operator
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.language.strings import percent_of
 from weft.jit.frontend.source.errors import fail
-from weft.jit.frontend.values import UNKNOWN, Arg, Call, Simple, Sugared, TupleLiteral
+from weft.jit.frontend.values import UNKNOWN, Arg, Call, Known, Simple, Sugared, TupleLiteral
 from weft.jit.futures import Future, fork
 from weft.jit.ir import types as ty
 from weft.jit.markers import annotate
@@ -125,7 +125,11 @@ class _Device(Sugared):
         return _C.device(self.located(":".join(map(str, parts))))
 
 
-_AUTOGRAD = {"grad": grad, "backward": backward}
+_AUTOGRAD = {
+    # PyTorch's programs have allow_unused as the sixth argument, its Python only_inputs.
+    "grad": Known("grad", lambda c, call: c.call_operator("aten::grad", call)),
+    "backward": backward,
+}
 _SPECIAL: dict[str, Any] = {
     "prim::RaiseException": _Raise(),
     "aten::autograd": Namespace("torch.autograd", _AUTOGRAD.get),

@@ -81,6 +81,9 @@ class Operator(Sugared):
         function = find(self.kind)
         if function is None:
             raise UnknownOperator(self.missing(self.kind), call.range)
+        if "dtype" in call.kwargs:
+            dtype = _object(c, call.kwargs["dtype"], ty.DTYPE)
+            call = call._replace(kwargs={**call.kwargs, "dtype": dtype})
         return _as_number(c, c.sugar(function, call.range, self.kind).call(c, call), call)
 
     def key(self) -> Any:

@@ -69,11 +69,12 @@ _READ: tuple[tuple[str, Any, str], ...] = (
         arctan2 arctan_ arctanh arctanh_ atleast_1d atleast_2d atleast_3d bartlett_window
         blackman_window broadcast_tensors cartesian_prod clip clip_ column_stack
         complex concat concatenate cumulative_trapezoid divide dsplit dstack fix fix_
-        frobenius_norm ger gradient greater greater_equal hamming_window hann_window histogram
+        frobenius_norm ger gradient greater greater_equal hamming_window hann_window
         hsplit hstack kaiser_window less less_equal logspace lu_unpack meshgrid multiply negative
-        negative_ not_equal nuclear_norm resolve_conj resolve_neg result_type row_stack
-        split_copy split_with_sizes_copy subtract swapdims trapezoid trapz triangular_solve
-        true_divide view_as_complex_copy view_as_real_copy vsplit vstack""",
+        negative_ not_equal nuclear_norm range resolve_conj resolve_neg result_type
+        row_stack segment_reduce split_copy split_with_sizes_copy subtract swapdims
+        trapezoid trapz triangular_solve true_divide view_as_complex_copy view_as_real_copy
+        vsplit vstack""",
     ),
     (
         "",
