@@ -287,6 +287,35 @@ made.impl("op", lambda x: x * 3, "CPU")
     assert in_a_process(tmp_path, library)[1] == "[4.0, 4.0] 0.0\n"
 
 
+NUMBER = """class M(Module):
+  training : bool
+  def forward(self: __torch__.M,
+    x: Tensor) -> Tensor:
+    return torch.mul(x, CONSTANTS.c0)
+  def other(self: __torch__.M,
+    x: Tensor) -> Tensor:
+    return torch.add(x, CONSTANTS.c0)
+"""
+
+
+def numbered(value: float) -> bytes:
+    return archive({"__torch__": NUMBER}, ROOT, [weft.tensor(value)]).getvalue()
+
+
+def test_constants_that_are_numbers_belong_to_the_program(tmp_path):
+    """The archives differ in the constant alone, which traces have for 2 and 3."""
+    for value, results in ((2.0, "[2.0, 2.0] 3.0\n"), (3.0, "[3.0, 3.0] 4.0\n")):
+        (tmp_path / "net.pt").write_bytes(numbered(value))
+        made, found = in_a_process(tmp_path)
+        assert made > 0 and found == results
+        assert in_a_process(tmp_path) == (0, results)
+
+
+def test_constants_on_the_meta_device():
+    program = jit.load(numbered(2.0), map_location="meta")
+    assert program(weft.ones(2, device="meta")).is_meta
+
+
 def test_constants_and_classes_are_those_of_the_process(tmp_path):
     code = {
         "__torch__": """class M(Module):

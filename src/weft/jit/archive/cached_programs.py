@@ -1,7 +1,8 @@
 """Programs of archives on disk (weft.jit.cache): found by the bytes of the archive.
 
-A program depends on the records of its archive and on weft, on nothing of the process but the
-operators that users give: programs of archives with operators of others are not kept.
+A program depends on the code and the pickles of its archive, on its constants without dimensions,
+and on weft, on nothing of the process but the operators that users give: programs of archives with
+operators of others are not kept.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from weft.jit.archive.classes import Definitions
+from weft.jit.archive.numbers import may_be_number
 from weft.jit.archive.registry import has_operators_of_users
 from weft.jit.cache.cached_programs import CachedPrograms
 from weft.jit.cache.files import PROGRAMS, sha256
@@ -39,6 +41,8 @@ class _Records(Walk):
         self._write(str(definitions.version), definitions.digest())
         for pickle in pickles:
             self._write(sha256(pickle).hexdigest())
+        for each in filter(may_be_number, definitions.constants):
+            self._write("number", repr(each.item()))
 
     @property
     def objects(self) -> list[Any]:

@@ -89,11 +89,11 @@ def read_root(
     constants_pickle, data = (
         archive.read(f"{record}.pkl", _MAX_PICKLE) for record in ("constants", "data")
     )
-    cached = programs_of(definitions, (constants_pickle, data), map_location)
     listed = _objects(archive, "constants", constants_pickle, definitions, map_location)
     if not isinstance(listed, (tuple, list)):
         raise LoadError(f"load: expected a tuple of constants, got {type(listed).__name__}")
     constants += [own(each) if isinstance(each, Tensor) else each for each in listed]
+    cached = programs_of(definitions, (constants_pickle, data), map_location)
     root = _objects(archive, "data", data, definitions, map_location)
     if not isinstance(root, LoadedModule):
         raise LoadError(f"load: expected a module in the archive, got {type(root).__name__}")

@@ -44,3 +44,8 @@ def as_number(c: Compiler, result: Simple, range: SourceRange) -> Simple:
     """The number of a dtype or layout, in a program."""
     kind = NUMBER_OF if result.v.type is ty.DTYPE else NUMBER_OF_LAYOUT
     return Simple(c.emit(kind, (result.v,), ty.INT, range=range))
+
+
+def may_be_number(constant: Any) -> bool:
+    """Whether programs may have the number that a constant tensor holds in its place."""
+    return isinstance(constant, _C.Tensor) and constant.dim() == 0 and not constant.is_meta

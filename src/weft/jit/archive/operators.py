@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft import _C
-from weft._C import Tensor
 from weft.jit.archive import attention, images, traced, vision  # noqa: F401, which register
 from weft.jit.archive.former import FORMER
 from weft.jit.archive.functions import COMPOSED, NUMBER_FIRST
@@ -19,6 +18,7 @@ from weft.jit.archive.numbers import (
     NUMBERED_DTYPES,
     as_dtype,
     as_number,
+    may_be_number,
     optional_dtype_of,
 )
 from weft.jit.archive.same import find
@@ -100,9 +100,7 @@ def _with_number(c: Compiler, kind: str, call: Call) -> Call:
     if kind not in _TAKE_NUMBERS or len(call.args) < 2 or "rounding_mode" in call.kwargs:
         return call
     held = call.args[1].value.static(c)
-    if not isinstance(held, Tensor) or held.dim() > 0 or held.dtype == _C.bool:
-        return call
-    if not _is_of_tensor(c, call):
+    if not may_be_number(held) or held.dtype == _C.bool or not _is_of_tensor(c, call):
         return call
     args = list(call.args)
     args[1] = Arg(Simple(c.constant(held.item())), args[1].range)
