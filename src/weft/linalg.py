@@ -134,7 +134,9 @@ def matrix_norm(
     x = input if dtype is None else input.to(dtype)
     if x.dim() < 2:
         raise RuntimeError(f"matrix_norm: expected at least 2 dims, got shape {x.shape}")
-    rows, columns = (d % x.dim() for d in dim)
+    if isinstance(dim, int) or len(dim) != 2:
+        raise RuntimeError(f"matrix_norm: expected 2 dims, got {dim}")
+    rows, columns = dim[0] % x.dim(), dim[1] % x.dim()
     if ord == "fro":
         return vector_norm(x, 2, [rows, columns], keepdim)
     if ord in ("nuc", 2, -2):
@@ -169,7 +171,7 @@ def norm(
     tensor(6.)
     """
     dims = input.dim() if dim is None else 1 if isinstance(dim, int) else len(dim)
-    if ord is not None and (dims == 2 or (dim is None and isinstance(ord, str))):
+    if isinstance(ord, str) or (ord is not None and dims == 2):
         return matrix_norm(input, ord, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
     return vector_norm(input, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
 

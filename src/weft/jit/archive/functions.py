@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import weft.nn.functional as F
-from weft import _C, amp, special
+from weft import _C, amp, linalg, special
 from weft._C import Tensor
 from weft._functions.norms import _weight_norm, norm_except_dim
 from weft._runtime.public import weft
@@ -96,6 +96,14 @@ def histogram(
     ends = None if range is None else (range[0], range[1])
     hist, edges = weft.histogram(self, bins, range=ends, weight=weight, density=density)
     return hist, edges
+
+
+@composed("aten::_lu_with_info")
+def _lu_with_info(
+    self: Tensor, pivot: bool = True, check_errors: bool = True
+) -> tuple[Tensor, Tensor, Tensor]:
+    factors, pivots, info = linalg.lu_factor_ex(self, pivot=pivot, check_errors=check_errors)
+    return factors, pivots, info
 
 
 @composed("aten::matrix_H")

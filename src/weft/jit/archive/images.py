@@ -17,40 +17,105 @@ def _nearest(mode: str) -> Callable[..., Any]:
     def resize(
         input: Tensor, output_size: list[int] | None, scale_factors: list[float] | None
     ) -> Tensor:
-        if output_size is not None:
+        if scale_factors is None:
             return F.interpolate(input, output_size, None, mode)
-        assert scale_factors is not None
-        return F.interpolate(input, None, scale_factors, mode)
+        return _checked(F.interpolate(input, None, scale_factors, mode), output_size)
 
     return resize
 
 
-def _smooth(mode: str, antialias: bool) -> Callable[..., Any]:
+def _smooth(mode: str, antialias: bool = False) -> Callable[..., Any]:
     def resize(
         input: Tensor, output_size: list[int] | None, align_corners: bool,
         scale_factors: list[float] | None,
     ) -> Tensor:  # fmt: skip
-        if output_size is not None:
+        if scale_factors is None:
             return F.interpolate(input, output_size, None, mode, align_corners, None, antialias)
-        assert scale_factors is not None
-        return F.interpolate(input, None, scale_factors, mode, align_corners, None, antialias)
+        made = F.interpolate(input, None, scale_factors, mode, align_corners, None, antialias)
+        return _checked(made, output_size)
 
     return resize
 
 
-_RESIZING = {
-    **{f"upsample_nearest{n}d": _nearest("nearest") for n in (1, 2, 3)},
-    **{f"_upsample_nearest_exact{n}d": _nearest("nearest-exact") for n in (1, 2, 3)},
-    "upsample_linear1d": _smooth("linear", False),
-    "upsample_bilinear2d": _smooth("bilinear", False),
-    "upsample_trilinear3d": _smooth("trilinear", False),
-    "upsample_bicubic2d": _smooth("bicubic", False),
-    "_upsample_bilinear2d_aa": _smooth("bilinear", True),
-    "_upsample_bicubic2d_aa": _smooth("bicubic", True),
+def _checked(resized: Tensor, size: list[int] | None) -> Tensor:
+    if size is not None and resized.shape[2:] != size:
+        raise RuntimeError(f"interpolate: expected size {resized.shape[2:]}, got {size}")
+    return resized
+
+
+# The overloads with a size and single factors, which traces of one dimension call, and archives
+# before PyTorch 1.7.
+
+
+def _factors(scales: list[float | None]) -> list[float] | None:
+    found: list[float] = []
+    for each in scales:
+        if each is None:
+            return None
+        found.append(each)
+    return found
+
+
+def _nearest_of_size(resize: Callable[..., Any], dims: int) -> Callable[..., Any]:
+    def one(self: Tensor, output_size: list[int], scales: float | None = None) -> Tensor:
+        return resize(self, output_size, _factors([scales]))
+
+    def two(
+        self: Tensor, output_size: list[int], scales_h: float | None = None,
+        scales_w: float | None = None,
+    ) -> Tensor:  # fmt: skip
+        return resize(self, output_size, _factors([scales_h, scales_w]))
+
+    def three(
+        self: Tensor, output_size: list[int], scales_d: float | None = None,
+        scales_h: float | None = None, scales_w: float | None = None,
+    ) -> Tensor:  # fmt: skip
+        return resize(self, output_size, _factors([scales_d, scales_h, scales_w]))
+
+    return (one, two, three)[dims - 1]
+
+
+def _smooth_of_size(resize: Callable[..., Any], dims: int) -> Callable[..., Any]:
+    def one(
+        self: Tensor, output_size: list[int], align_corners: bool, scales: float | None = None
+    ) -> Tensor:
+        return resize(self, output_size, align_corners, _factors([scales]))
+
+    def two(
+        self: Tensor, output_size: list[int], align_corners: bool, scales_h: float | None = None,
+        scales_w: float | None = None,
+    ) -> Tensor:  # fmt: skip
+        return resize(self, output_size, align_corners, _factors([scales_h, scales_w]))
+
+    def three(
+        self: Tensor, output_size: list[int], align_corners: bool, scales_d: float | None = None,
+        scales_h: float | None = None, scales_w: float | None = None,
+    ) -> Tensor:  # fmt: skip
+        return resize(self, output_size, align_corners, _factors([scales_d, scales_h, scales_w]))
+
+    return (one, two, three)[dims - 1]
+
+
+_NEAREST = {
+    **{f"upsample_nearest{n}d": (_nearest("nearest"), n) for n in (1, 2, 3)},
+    **{f"_upsample_nearest_exact{n}d": (_nearest("nearest-exact"), n) for n in (1, 2, 3)},
 }
-for _name, _function in _RESIZING.items():
-    _function.__qualname__ = _function.__name__ = _name  # by which archives find the operator again
-    composed(f"aten::{_name}")(_function)
+_SMOOTH = {
+    "upsample_linear1d": (_smooth("linear"), 1),
+    "upsample_bilinear2d": (_smooth("bilinear"), 2),
+    "upsample_trilinear3d": (_smooth("trilinear"), 3),
+    "upsample_bicubic2d": (_smooth("bicubic"), 2),
+    "_upsample_bilinear2d_aa": (_smooth("bilinear", True), 2),
+    "_upsample_bicubic2d_aa": (_smooth("bicubic", True), 2),
+}
+for _resizing, _of_size in ((_NEAREST, _nearest_of_size), (_SMOOTH, _smooth_of_size)):
+    for _name, (_function, _dims) in _resizing.items():
+        _sized = _of_size(_function, _dims)
+        # by which archives find the operator again
+        _function.__qualname__ = _function.__name__ = _name
+        _sized.__qualname__ = _sized.__name__ = f"{_name}_of_size"
+        composed(f"aten::{_name}")(_function)
+        composed(f"aten::{_name}")(_sized)
 
 
 # Windows ------------------------------------------------------------------------------------------

@@ -81,7 +81,7 @@ def _perm(c: Compiler, call: Call) -> Sugared:
     return c.call_operator("aten::perm", call)
 
 
-_FLOATS = tuple(dtype for dtype in _C._dtypes if dtype.is_floating_point)
+_FLOATS = tuple(each for each in _C._dtypes if each.is_floating_point or each.is_complex)
 _INTS = (_C.uint8, _C.int8, _C.int16, _C.int32, _C.int64)
 _KINDS: dict[Any, tuple[str, tuple[Any, ...]]] = {
     finfo: ("finfo", _FLOATS),

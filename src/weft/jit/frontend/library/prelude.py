@@ -307,7 +307,7 @@ def autocast_on(device_type: str = "cuda", *, now: Any) -> bool:
 
 def check_floats(dtype: Any) -> None:
     """Python's error for finfo of another dtype."""
-    if not dtype.is_floating_point:
+    if not (dtype.is_floating_point or dtype.is_complex):
         raise TypeError(f"finfo: expected a floating dtype, got {dtype}")
 
 
