@@ -360,6 +360,13 @@ def test_grid_sample(mode: str, padding_mode: str, align: bool) -> None:
     _check(sample, [x, grid], expected)
 
 
+@pytest.mark.parametrize("padding_mode", ["zeros", "border", "reflection"])
+def test_grid_sample_of_nearest_pixels_gives_the_grid_zeros(padding_mode: str) -> None:
+    grid = weft.tensor([[[[-0.5, 0.5], [float("nan"), 3.0]]]], requires_grad=True)
+    F.grid_sample(weft.ones(1, 2, 3, 3), grid, "nearest", padding_mode, False).sum().backward()
+    assert grid.grad is not None and weft.equal(grid.grad, weft.zeros(1, 1, 2, 2))
+
+
 def test_grid_sample_of_an_identity_grid_gives_the_image_back() -> None:
     for shape in ((2, 3, 4, 5), (1, 2, 3, 4, 5)):
         x = weft.from_numpy(_array(*shape))

@@ -387,7 +387,11 @@ def grid_sample(
         return _bicubic(x, positions, sizes, bounded).to(input.dtype)
     positions = [bounded(place, n) for place, n in zip(positions, sizes)]
     if mode == "nearest":
-        return _gathered(x, [place.detach().round() for place in positions], sizes).to(input.dtype)
+        result = _gathered(x, [place.detach().round() for place in positions], sizes)
+        if grid.requires_grad:  # its gradient is 0
+            never = _C.zeros([], dtype=_C.bool)
+            result = _C.where(never, positions[0].unsqueeze(1), result)
+        return result.to(input.dtype)
     lows = [place.detach().floor() for place in positions]
     result = _corner(x, positions, lows, sizes, 0)
     for corner in range(1, 1 << spatial):
