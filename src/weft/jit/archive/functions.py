@@ -116,6 +116,35 @@ def absolute(self: Tensor) -> Tensor:
     return self.abs()
 
 
+# Of archives of PyTorch 1.0 ----------------------------------------------------------------------
+
+
+def _cast(name: str, dtype: _C.dtype) -> None:
+    def cast(self: Tensor, non_blocking: bool = False) -> Tensor:
+        return self.to(dtype)
+
+    cast.__qualname__ = cast.__name__ = name
+    composed(f"aten::{name}")(cast)
+
+
+_cast("_cast_Byte", _C.uint8)
+_cast("_cast_Char", _C.int8)
+_cast("_cast_Double", _C.float64)
+_cast("_cast_Float", _C.float32)
+_cast("_cast_Half", _C.float16)
+_cast("_cast_Int", _C.int32)
+_cast("_cast_Long", _C.int64)
+_cast("_cast_Short", _C.int16)
+
+
+@composed("aten::_unique")
+def _unique(
+    self: Tensor, sorted: bool = True, return_inverse: bool = False
+) -> tuple[Tensor, Tensor]:
+    found, places = weft.unique(self, sorted, True)
+    return found, places if return_inverse else places.new_empty([0])
+
+
 # Of a number and a tensor, where weft's operators take two tensors -------------------------------
 
 

@@ -118,6 +118,37 @@ for _resizing, _of_size in ((_NEAREST, _nearest_of_size), (_SMOOTH, _smooth_of_s
         composed(f"aten::{_name}")(_sized)
 
 
+# Those of scripts before PyTorch 1.5.
+
+
+@composed("aten::__interpolate")
+def __interpolate(
+    input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
+    align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Tensor:  # fmt: skip
+    anew = recompute_scale_factor
+    return F.interpolate(input, size, scale_factor, mode, align_corners, anew, antialias)
+
+
+@composed("aten::__upsample")
+def __upsample(
+    input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
+    align_corners: bool | None = None,
+) -> Tensor:  # fmt: skip
+    return F.interpolate(input, size, scale_factor, mode, align_corners)
+
+
+@composed("aten::__upsample_nearest")
+def __upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    return F.interpolate(input, size, scale_factor)
+
+
+@composed("aten::__upsample_bilinear")
+def __upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    return F.interpolate(input, size, scale_factor, "bilinear", True)
+
+
 # Windows ------------------------------------------------------------------------------------------
 
 
