@@ -160,6 +160,32 @@ FORMS: dict[str, Callable[[Any], Any]] = {
         }.items()
     },
     "result_type: keywords": lambda t: t.zeros(1, dtype=t.result_type(tensor=t.ones(1), other=2j)),
+    "copy_: other by its name": lambda t: t.zeros(2).copy_(other=t.ones(2), non_blocking=True),
+    "map_: other by its name": lambda t: t.ones(2).map_(
+        callable=lambda a, b: a - b, other=t.eye(2)[0]
+    ),
+    "smm: mat2 by its name": lambda t: t.smm(t.eye(2).to_sparse(), mat2=t.ones(2, 1)).to_dense(),
+    "resize_as_: keywords": lambda t: t.resize_as_(input=t.arange(4), the_template=t.zeros(2)),
+    "view_copy: another dtype": lambda t: t.view_copy(t.ones(2), dtype=t.int32),
+    **{
+        f"{name}: a layout": lambda t, n=name: (
+            getattr(t.fft, n)(4, layout=t.strided)
+            if "freq" in n
+            else getattr(t, n)(0, 2, 1, layout=t.strided)
+        )
+        for name in ("fftfreq", "rfftfreq", "logspace", "range")
+    },
+    **{
+        f"{name}: a generator": lambda t, n=name, a=arguments: getattr(t, n)(
+            -t.ones(5), *a, generator=t.Generator().manual_seed(3)
+        )
+        for name, arguments in {
+            "rand_like": (),
+            "randn_like": (),
+            "randint_like": (1, 99),
+            "rrelu": (0.1, 0.9, True),
+        }.items()
+    },
     "triangular_solve: keywords": lambda t: t.triangular_solve(input=_spread(t), A=_spread(t)),
     "ormqr: keywords": lambda t: t.ormqr(_spread(t), input2=t.ones(3), input3=_spread(t)),
     "lstsq: residuals and rank": lambda t: t.linalg.lstsq(

@@ -13,7 +13,8 @@
 namespace weft::py {
 namespace {
 
-// Names NumPy users write, the schema's own name for `input`, and those of torch.split.
+// Names NumPy users write, the schema's own name for `input`, and those of torch.split and
+// Tensor.copy_.
 struct Alias {
   PyObject* given;
   PyObject* name;
@@ -32,6 +33,7 @@ const std::vector<Alias>& aliases() {
       alias("x2", "other"),
       alias("tensor", "input"),
       alias("split_size_or_sections", "split_size"),
+      alias("other", "src"),
   };
   return all;
 }

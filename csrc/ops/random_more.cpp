@@ -72,24 +72,45 @@ Tensor randint(int64_t high, IntList size, MaybeDType dtype, MaybeInt layout, Ma
   return randint(0, high, size, nullptr, dtype, layout, device, pin_memory);
 }
 
+Tensor rand_like(const Tensor& self, const Ref<Generator>& generator, MaybeDType dtype,
+                 MaybeInt layout, MaybeDevice device, MaybeBool pin_memory,
+                 MaybeInt memory_format) {
+  return uniform_(empty_like(self, dtype, layout, device, pin_memory, memory_format), 0, 1,
+                  generator);
+}
 Tensor rand_like(const Tensor& self, MaybeDType dtype, MaybeInt layout, MaybeDevice device,
                  MaybeBool pin_memory, MaybeInt memory_format) {
-  return uniform_(empty_like(self, dtype, layout, device, pin_memory, memory_format), 0, 1,
-                  nullptr);
+  return rand_like(self, nullptr, dtype, layout, device, pin_memory, memory_format);
+}
+Tensor randn_like(const Tensor& self, const Ref<Generator>& generator, MaybeDType dtype,
+                  MaybeInt layout, MaybeDevice device, MaybeBool pin_memory,
+                  MaybeInt memory_format) {
+  return normal_(empty_like(self, dtype, layout, device, pin_memory, memory_format), 0, 1,
+                 generator);
 }
 Tensor randn_like(const Tensor& self, MaybeDType dtype, MaybeInt layout, MaybeDevice device,
                   MaybeBool pin_memory, MaybeInt memory_format) {
-  return normal_(empty_like(self, dtype, layout, device, pin_memory, memory_format), 0, 1, nullptr);
+  return randn_like(self, nullptr, dtype, layout, device, pin_memory, memory_format);
+}
+Tensor randint_like(const Tensor& self, int64_t low, int64_t high, const Ref<Generator>& generator,
+                    MaybeDType dtype, MaybeInt layout, MaybeDevice device, MaybeBool pin_memory,
+                    MaybeInt memory_format) {
+  return random_(empty_like(self, dtype, layout, device, pin_memory, memory_format), low, high,
+                 generator);
 }
 Tensor randint_like(const Tensor& self, int64_t low, int64_t high, MaybeDType dtype,
                     MaybeInt layout, MaybeDevice device, MaybeBool pin_memory,
                     MaybeInt memory_format) {
-  return random_(empty_like(self, dtype, layout, device, pin_memory, memory_format), low, high,
-                 nullptr);
+  return randint_like(self, low, high, nullptr, dtype, layout, device, pin_memory, memory_format);
+}
+Tensor randint_like(const Tensor& self, int64_t high, const Ref<Generator>& generator,
+                    MaybeDType dtype, MaybeInt layout, MaybeDevice device, MaybeBool pin_memory,
+                    MaybeInt memory_format) {
+  return randint_like(self, 0, high, generator, dtype, layout, device, pin_memory, memory_format);
 }
 Tensor randint_like(const Tensor& self, int64_t high, MaybeDType dtype, MaybeInt layout,
                     MaybeDevice device, MaybeBool pin_memory, MaybeInt memory_format) {
-  return randint_like(self, 0, high, dtype, layout, device, pin_memory, memory_format);
+  return randint_like(self, 0, high, nullptr, dtype, layout, device, pin_memory, memory_format);
 }
 
 Tensor randperm(int64_t n, const Ref<Generator>& generator, MaybeDType dtype, MaybeInt layout,

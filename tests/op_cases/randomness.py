@@ -198,6 +198,10 @@ case("rand.generator", check=lambda f: _with_generator(lambda g: f(9, generator=
 case("randn.generator", check=lambda f: _with_generator(lambda g: f(9, generator=g)), grad=False)
 case("randint.generator", check=lambda f: _with_generator(lambda g: f(99, (9,), generator=g)), grad=False)
 case("randint.low_generator", check=lambda f: _with_generator(lambda g: f(-9, 99, (9,), generator=g)), grad=False)
+case("rand_like.generator", check=lambda f: _with_generator(lambda g: f(weft.empty(9), generator=g)), grad=False)
+case("randn_like.generator", check=lambda f: _with_generator(lambda g: f(weft.empty(9), generator=g)), grad=False)
+case("randint_like.generator", check=lambda f: _with_generator(lambda g: f(weft.empty(9), 99, generator=g)), grad=False)
+case("randint_like.low_generator_dtype", check=lambda f: _with_generator(lambda g: f(weft.empty(9), -9, 99, generator=g)), grad=False)
 case("randperm.generator", check=lambda f: _with_generator(lambda g: f(99, generator=g)), grad=False)
 
 

@@ -36,6 +36,7 @@ _copied(
     "expand_copy(Tensor self, int[] size, *, bool implicit=False) -> Tensor", "self.expand(size)"
 )
 _copied("view_copy(Tensor self, int[] size) -> Tensor", "self.reshape(size)")
+_copied("view_copy.dtype(Tensor self, ScalarType dtype) -> Tensor", "self.view(dtype)")
 _copied("select_copy.int(Tensor self, int dim, int index) -> Tensor", "self.select(dim, index)")
 _copied(
     "slice_copy.Tensor(Tensor self, int dim=0, int? start=None, int? end=None, int step=1)"

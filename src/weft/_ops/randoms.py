@@ -46,23 +46,30 @@ _fresh("randn(int[] size", "Normal numbers of mean 0 and variance 1.")
 _fresh("randint(int high, int[] size", "Integers in [0, high).", _INT_OPTIONS)
 _fresh("randint.low(int low, int high, int[] size", "Integers in [low, high).", _INT_OPTIONS)
 _fresh("randperm(int n", "The integers 0 to n - 1 in random order.", _INT_OPTIONS, shape="[n]")
-_random(
-    f"rand_like(Tensor self, *, {_OPTIONS}, {_FORMAT})",
-    "Uniform numbers in [0, 1), as many as in self.", "f", True,
-    like="self", )  # fmt: skip
-_random(
-    f"randn_like(Tensor self, *, {_OPTIONS}, {_FORMAT})",
-    "Normal numbers of mean 0 and variance 1, as many as in self.", "f", True,
-    like="self", )  # fmt: skip
-_random(
-    f"randint_like(Tensor self, int high, *, {_OPTIONS}, {_FORMAT})",
-    "Integers in [0, high), as many as in self.", "f", True,
-    shape="self",
+
+
+def _like(head: str, doc: str, twin: str, **rest: Any) -> None:
+    """A row and its twin with a generator, which is named `twin`."""
+    for form, generator in ((head, ""), (f"{twin}({head.split('(')[1]}", "Generator? generator, ")):
+        _random(f"{form}, *, {generator}{_OPTIONS}, {_FORMAT})", doc, "f", True, **rest)
+
+
+_like(
+    "rand_like(Tensor self", "Uniform numbers in [0, 1), as many as in self.",
+    "rand_like.generator", like="self",
 )  # fmt: skip
-_random(
-    f"randint_like.low_dtype(Tensor self, int low, int high, *, {_OPTIONS}, {_FORMAT})",
-    "Integers in [low, high), as many as in self.", "f", True,
-    shape="self",
+_like(
+    "randn_like(Tensor self", "Normal numbers of mean 0 and variance 1, as many as in self.",
+    "randn_like.generator", like="self",
+)  # fmt: skip
+_like(
+    "randint_like(Tensor self, int high", "Integers in [0, high), as many as in self.",
+    "randint_like.generator", shape="self",
+)  # fmt: skip
+_like(
+    "randint_like.low_dtype(Tensor self, int low, int high",
+    "Integers in [low, high), as many as in self.",
+    "randint_like.low_generator_dtype", shape="self",
 )  # fmt: skip
 _random(
     f"bernoulli(Tensor self, *, {_GENERATOR})",

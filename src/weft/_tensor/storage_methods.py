@@ -72,11 +72,11 @@ def _resize(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
     return _C._set(self, self, size, like.stride(), self.storage_offset())
 
 
-def _resize_as(self: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
+def _resize_as(input: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
     """resize_ to the sizes of another tensor."""
     if not isinstance(the_template, Tensor):
         raise TypeError(f"resize_as_: expected a Tensor, got {type(the_template).__name__}")
-    return _resize(self, *the_template.shape, memory_format=memory_format)
+    return _resize(input, *the_template.shape, memory_format=memory_format)
 
 
 resize_as_ = _resize_as

@@ -242,12 +242,12 @@ def _apply(self: Tensor, callable: Any) -> Tensor:
     return _replace(self, "apply_", [callable(x) for x in self.reshape(-1).tolist()])
 
 
-def _map(self: Tensor, tensor: Tensor, callable: Any) -> Tensor:
-    """Replaces each element x by callable(x, y), y of `tensor`, broadcast; slow. Returns self.
+def _map(self: Tensor, other: Tensor, callable: Any) -> Tensor:
+    """Replaces each element x by callable(x, y), y of `other`, broadcast; slow. Returns self.
 
     RuntimeError where a gradient is asked for.
     """
-    pairs = zip(self.reshape(-1).tolist(), _numbers(self, "map_", tensor))
+    pairs = zip(self.reshape(-1).tolist(), _numbers(self, "map_", other))
     return _replace(self, "map_", [callable(*each) for each in pairs])
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from weft import _C
 from weft._C import Tensor
 from weft._functions.out import takes_out
@@ -296,6 +298,8 @@ def rrelu(
     upper: float = 1.0 / 3,
     training: bool = False,
     inplace: bool = False,
+    *,
+    generator: Any = None,
 ) -> Tensor:
     """input where positive, otherwise input times a slope: drawn from [lower, upper] for each
     element in training, their mean else.
@@ -313,14 +317,15 @@ def rrelu(
         slope = _C.full((), (lower + upper) / 2, dtype=input.dtype, device=input.device)
         return _placed(input, _C.where(below, input * slope, input), inplace)
     count = int(below.sum())
-    drawn = _C.empty(count, dtype=_C.float64).uniform_(lower, upper).to(input.dtype)
-    slopes = _C.ones(input.shape, dtype=input.dtype).masked_scatter(below, drawn)
+    drawn = _C.empty(count, dtype=_C.float64).uniform_(lower, upper, generator=generator)
+    slopes = _C.ones(input.shape, dtype=input.dtype).masked_scatter(below, drawn.to(input.dtype))
     return _placed(input, input * slopes, inplace)
 
 
 def rrelu_(
-    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False
-) -> Tensor:
+    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False,
+    *, generator: Any = None,
+) -> Tensor:  # fmt: skip
     """rrelu in place.
 
     Dtypes and errors are those of rrelu.
@@ -328,7 +333,7 @@ def rrelu_(
     >>> weft.nn.functional.rrelu_(weft.tensor([-4.0, 2.0]), 0.25, 0.75)
     tensor([-2.,  2.])
     """
-    return rrelu(input, lower, upper, training, True)
+    return rrelu(input, lower, upper, training, True, generator=generator)
 
 
 def gumbel_softmax(

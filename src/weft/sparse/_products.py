@@ -52,7 +52,7 @@ def dsmm(input: Tensor, mat2: Tensor) -> Tensor:
     return mm(input, mat2)
 
 
-def smm(input: Tensor, mat: Tensor) -> Tensor:
+def smm(input: Tensor, mat2: Tensor) -> Tensor:
     """The product of a sparse matrix and a dense one, as a sparse tensor.
 
     RuntimeError where `input` is dense, and as sparse.mm.
@@ -61,11 +61,11 @@ def smm(input: Tensor, mat: Tensor) -> Tensor:
     tensor([[0.],
             [2.]])
     """
-    if not is_sparse(input) or is_sparse(mat):
+    if not is_sparse(input) or is_sparse(mat2):
         raise RuntimeError(
-            f"smm: expected a sparse and a dense matrix, got {input.layout} and {mat.layout}"
+            f"smm: expected a sparse and a dense matrix, got {input.layout} and {mat2.layout}"
         )
-    return mm(input, mat).to_sparse()
+    return mm(input, mat2).to_sparse()
 
 
 def _entries(name: str, matrix: SparseTensor) -> tuple[Tensor, Tensor, Tensor]:
