@@ -23,11 +23,12 @@ def _recurrent_layer(
     results = steps._recurrent_steps(
         batch_sizes, hidden, memory, weight_hh, bias_hh, projection, mode, backwards
     )
-    # Autocast lowers the products alone: cells that add to their state keep its precision. The loop
-    # over the steps computes in float32 anyway and is rounded here (without autocast there is one
-    # dtype, and nothing to round).
+    # Autocast lowers plain layers and those of LSTM as a whole; of the others the products alone:
+    # cells that add to their state keep its precision. The loop over the steps computes in float32
+    # anyway and is rounded here (without autocast there is one dtype, and nothing to round).
     low = steps.dtype
-    state = ops.promote(low, hidden.dtype if memory is None else memory.dtype)
+    is_whole = mode == "LSTM" and batch_sizes is None and projection is None
+    state = low if is_whole else ops.promote(low, hidden.dtype if memory is None else memory.dtype)
     is_plain = mode == "RNN_TANH" or mode == "RNN_RELU"
     shown = low if is_plain or projection is not None else state
     return results[0].to(shown), results[1].to(shown), results[2].to(state)
