@@ -19,7 +19,7 @@ REFUSED = {
     "topk": (lambda: BOOL.topk(1), "topk: expected a numeric dtype, got bool"),
     "pow": (lambda: BOOL**BOOL, "pow: expected dtype"),
     "plus": (lambda: +BOOL, "positive: expected a numeric dtype, got bool"),
-    "nanmean": (lambda: LONG.nanmean(), "nanmean: expected a floating or complex dtype, got int64"),
+    "nanmean": (lambda: LONG.nanmean(), "nanmean: expected a floating dtype, got int64"),
     "mse_loss": (lambda: F.mse_loss(LONG, LONG, reduction="sum"), "mse_loss: expected floating"),
     "huber_loss": (lambda: F.huber_loss(LONG, LONG), "huber_loss: expected floating dtypes"),
     "smooth_l1": (lambda: F.smooth_l1_loss(LONG, LONG), "smooth_l1_loss: expected floating"),
@@ -233,7 +233,74 @@ IN_BOTH = {
     ),
     "put_": lambda lib, F, x: x.clone().put_(lib.tensor([0]).int(), lib.ones(1)),
 }
+for _name in ("group_norm", "instance_norm"):
+    for _kind, _other in (
+        ("float", "double"),
+        ("double", "float"),
+        ("half", "bfloat16"),
+        ("float", "half"),
+    ):
+        IN_BOTH[f"{_name} of {_kind} by {_other}"] = (
+            lambda lib, F, x, name=_name, kind=_kind, other=_other: getattr(F, name)(
+                getattr(lib.eye(4).reshape(1, 2, 8), kind)(), *((2,) if name == "group_norm" else ()),
+                weight=getattr(x, other)(),
+            )
+        )  # fmt: skip
+IN_BOTH |= {
+    "group_norm by two dtypes": lambda lib, F, x: F.group_norm(
+        lib.ones(1, 2, 2).half(), 2, x, x.half()
+    ),
+    "nansum": lambda lib, F, x: (x + 0j).nansum(),
+    "nansum as floats": lambda lib, F, x: lib.nansum(x + 0j, 0, dtype=lib.float32),
+    "nanmean of complex": lambda lib, F, x: (x + 0j).nanmean(),
+}
 NOT_THERE = {
+    "igamma": lambda lib, F, x: lib.igamma(x.long(), x.long()),
+    "igammac of bools": lambda lib, F, x: lib.igammac(x > 0, x > 0),
+    "gammainc": lambda lib, F, x: lib.special.gammainc(x.int(), x.short()),
+    **{
+        f"avg_pool3d of {kind}": lambda lib, F, x, kind=kind: F.avg_pool3d(
+            getattr(lib.ones(1, 2, 2, 2), kind)(), 2
+        )
+        for kind in ("half", "bfloat16", "cfloat")
+    },
+    "scatter_reduce": lambda lib, F, x: (x > 0).scatter_reduce(
+        0, lib.tensor([0]), lib.ones(1) > 0, "mean"
+    ),
+    "scatter_reduce of complex": lambda lib, F, x: (x + 0j).scatter_reduce(
+        0, lib.tensor([0]), lib.ones(1) + 0j, "amax"
+    ),
+    **{
+        f"{name} of {kind}": lambda lib, F, x, name=name, kind=kind: getattr(lib.special, name)(
+            getattr(x, kind)()
+        )
+        for kind in ("half", "bfloat16")
+        for name in (
+            *(
+                "airy_ai",
+                "bessel_j0",
+                "bessel_j1",
+                "bessel_y0",
+                "bessel_y1",
+                "erfcx",
+                "log_ndtr",
+                "ndtri",
+            ),
+            *("modified_bessel_i0", "modified_bessel_i1", "modified_bessel_k0"),
+            *("modified_bessel_k1", "scaled_modified_bessel_k0", "scaled_modified_bessel_k1"),
+            "spherical_bessel_j0",
+        )
+    },
+    **{
+        f"{name} of halves": lambda lib, F, x, name=name: getattr(lib.special, name)(
+            x.half(), x.half()
+        )
+        for name in (
+            *(f"chebyshev_polynomial_{kind}" for kind in "tuvw"),
+            *("hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l"),
+            *("legendre_polynomial_p", "shifted_chebyshev_polynomial_t", "zeta"),
+        )
+    },
     "clamp": lambda lib, F, x: lib.clamp(x > 0, x > 0, x > 0),
     "clamp_": lambda lib, F, x: (x > 0).clamp_(x > 0, x > 0),
     "cdist": lambda lib, F, x: lib.cdist(lib.eye(2).half(), lib.eye(2).half()),
@@ -277,6 +344,32 @@ def test_dtypes_that_both_refuse(lib, name):
 def test_dtypes_that_neither_has(lib, name):
     with pytest.raises(NotImplementedError):
         NOT_THERE[name](lib, lib.nn.functional, lib.ones(2))
+
+
+WRONG_TYPES = {
+    "~ of floats": lambda lib: ~lib.ones(2),
+    "~ of complex": lambda lib: ~(lib.ones(2) + 0j),
+    "kaiser_window": lambda lib: lib.kaiser_window(5, beta=2.0),
+    "hamming_window": lambda lib: lib.hamming_window(5, alpha=0.5),
+    "hamming_window, beta": lambda lib: lib.hamming_window(5, beta=0.5),
+}
+
+
+@both
+@pytest.mark.parametrize("name", WRONG_TYPES)
+def test_types_that_both_refuse(lib, name):
+    with pytest.raises(TypeError):
+        WRONG_TYPES[name](lib)
+
+
+@both
+def test_vectors_of_norms_may_be_float32_beside_16_bits(lib):
+    for x in (lib.ones(1, 2, 2).half(), lib.ones(1, 2, 2).bfloat16()):
+        weights = lib.ones(2), lib.zeros(2)
+        assert lib.nn.functional.group_norm(x, 2, *weights).dtype == x.dtype
+        assert (
+            lib.nn.functional.instance_norm(x, weight=weights[0], bias=weights[1]).dtype == x.dtype
+        )
 
 
 @both

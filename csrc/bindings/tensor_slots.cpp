@@ -199,7 +199,12 @@ PyObject* tensor_absolute(PyObject* self) {
   return unary(self, [](const Tensor& x) { return ops::abs(x); });
 }
 PyObject* tensor_invert(PyObject* self) {
-  return unary(self, [](const Tensor& x) { return ops::bitwise_not(x); });
+  return unary(self, [](const Tensor& x) {
+    const DType kind = x.dtype();
+    WEFT_CHECK_TYPE(!is_floating(kind) && !is_complex(kind),
+                    "~: expected a dtype of integers or bool, got ", kind);
+    return ops::bitwise_not(x);
+  });
 }
 PyObject* tensor_positive(PyObject* self) {
   return guarded([&] {

@@ -80,7 +80,8 @@ double incomplete_gamma(double a, double x, bool upper) {
 }
 
 Tensor incomplete_gammas(const char* op, const Tensor& a, const Tensor& x, bool upper) {
-  const DType kind = special_dtype(op, common_dtype(a, x));
+  const DType kind = common_dtype(a, x);
+  WEFT_CHECK_AS(NotImplemented, is_floating(kind), op, ": expected a floating dtype, got ", kind);
   return mapped_pairs<double>(op, a, x, kind, [upper](double shape, double at) {
     return incomplete_gamma(shape, at, upper);
   });

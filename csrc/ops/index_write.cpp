@@ -170,8 +170,11 @@ Tensor scatter_reduce(const Tensor& self, int64_t dim, const Tensor& index, cons
   }
   std::vector<int64_t> counts(static_cast<size_t>(target.numel()));
   dispatch(self.dtype(), [&]<class T>(std::type_identity<T>) {
-    WEFT_CHECK(!is_complex_number<T> || (fold != Fold::Amax && fold != Fold::Amin), op,
-               ": expected a dtype with an order, got ", self.dtype());
+    WEFT_CHECK_AS(NotImplemented,
+                  !is_complex_number<T> || (fold != Fold::Amax && fold != Fold::Amin), op,
+                  ": expected a dtype with an order, got ", self.dtype());
+    WEFT_CHECK_AS(NotImplemented, self.dtype() != DType::Bool || fold != Fold::Mean, op,
+                  ": expected a dtype that has means, got bool");
     fold_into<T>(target, from, places, dim, fold, include_self, counts);
   });
   return out;

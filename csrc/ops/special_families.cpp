@@ -29,9 +29,23 @@ double scaled_k(int order, double x) {
   return sum * kStep;
 }
 
+// Airy's function of the first kind by Bessel functions of order 1/3 (DLMF 9.6.2, 9.6.6).
+double airy_ai_of(double x) {
+  if (!std::isfinite(x)) return kNan;
+  if (x == 0) return 0.35502805388781724;
+  const double root = std::sqrt(std::abs(x)), z = 2 * std::abs(x) * root / 3;
+  if (x > 0)
+    return z > 740
+               ? 0
+               : root * std::cyl_bessel_k(1.0 / 3, z) / (std::numbers::pi * std::numbers::sqrt3);
+  return root / 2 *
+         (std::cyl_bessel_j(1.0 / 3, z) - std::cyl_neumann(1.0 / 3, z) / std::numbers::sqrt3);
+}
+
 using Function = double (*)(double);
 
 Function bessel_by_name(std::string_view kind) {
+  if (kind == "airy_ai") return airy_ai_of;
   if (kind == "bessel_j0") return [](double x) { return ::j0(x); };
   if (kind == "bessel_j1") return [](double x) { return ::j1(x); };
   if (kind == "bessel_y0") return [](double x) { return x < 0 ? kNan : ::y0(x); };

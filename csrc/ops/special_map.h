@@ -19,6 +19,13 @@ inline DType special_dtype(const char* op, DType dtype) {
   return is_floating(dtype) ? dtype : default_dtype();
 }
 
+// The same for functions that 16 bits have not.
+inline DType full_special_dtype(const char* op, DType dtype) {
+  WEFT_CHECK_AS(NotImplemented, dtype != DType::F16 && dtype != DType::BF16, op,
+                ": expected float32 or float64, got ", dtype);
+  return special_dtype(op, dtype);
+}
+
 double digamma_of(double x);
 
 template <class Fn>

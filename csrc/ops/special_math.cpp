@@ -184,7 +184,7 @@ Tensor special_i1e(const Tensor& self) {
 
 Tensor special_zeta(const Tensor& self, const Tensor& other) {
   const char* op = "special_zeta";
-  const DType kind = special_dtype(op, common_dtype(self, other));
+  const DType kind = full_special_dtype(op, common_dtype(self, other));
   return mapped_pairs<double>(op, self, other, kind, [](double s, double q) {
     if (s == 1) return kInf;
     return s < 1 ? kNan : zeta_of(s, q);

@@ -58,10 +58,17 @@ double ndtri_of(double p) {
 
 }  // namespace
 
-Tensor special_erfcx(const Tensor& self) { return mapped("special_erfcx", self, erfcx_of); }
+Tensor special_erfcx(const Tensor& self) {
+  full_special_dtype("special_erfcx", self.dtype());
+  return mapped("special_erfcx", self, erfcx_of);
+}
 Tensor special_log_ndtr(const Tensor& self) {
+  full_special_dtype("special_log_ndtr", self.dtype());
   return mapped("special_log_ndtr", self, log_ndtr_of);
 }
-Tensor special_ndtri(const Tensor& self) { return mapped("special_ndtri", self, ndtri_of); }
+Tensor special_ndtri(const Tensor& self) {
+  full_special_dtype("special_ndtri", self.dtype());
+  return mapped("special_ndtri", self, ndtri_of);
+}
 
 }  // namespace weft::native

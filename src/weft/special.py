@@ -16,7 +16,6 @@ _OTHER_NAMES = {
     "gammaln": "lgamma",
     "psi": "digamma",
     "expit": "sigmoid",
-    "modified_bessel_i0": "i0",
     "round": "round",
 }
 _SAME_NAMES = frozenset(
@@ -26,16 +25,21 @@ _SAME_NAMES = frozenset(
 _ROWS = frozenset("entr erfcx i0e i1 i1e log_ndtr ndtr ndtri".split())  # noqa: SIM905
 # Bessel functions, and their values at 0.5.
 _BESSEL = {
+    "airy_ai": "0.2317",
     "bessel_j0": "0.9385",
     "bessel_j1": "0.2423",
     "bessel_y0": "-0.4445",
     "bessel_y1": "-1.4715",
+    "modified_bessel_i0": "1.0635",
+    "modified_bessel_i1": "0.2579",
     "modified_bessel_k0": "0.9244",
     "modified_bessel_k1": "1.6564",
     "scaled_modified_bessel_k0": "1.5241",
     "scaled_modified_bessel_k1": "2.7310",
     "spherical_bessel_j0": "0.9589",
 }
+# What rows with gradients compute under other names.
+_ORDERS = {"modified_bessel_i0": _C.i0, "modified_bessel_i1": _aten.special_i1}
 # Polynomials, and the values at 0.7 of those of degree 2.
 _POLYNOMIALS = {
     "chebyshev_polynomial_t": "-0.0200",
@@ -88,15 +92,21 @@ def zeta(input: Any, other: Any) -> Tensor:
     return _aten.special_zeta(*_pair("zeta", input, other))
 
 
+def _check_full(function: str, x: Tensor) -> None:
+    if x.dtype in (_C.float16, _C.bfloat16):
+        raise NotImplementedError(f"{function}: expected float32 or float64, got {x.dtype}")
+
+
 def _bessel(name: str) -> Callable[..., Tensor]:
     def function(input: Tensor) -> Tensor:
-        return _aten._special_bessel(input, name)
+        _check_full(name, input)
+        return _ORDERS[name](input) if name in _ORDERS else _aten._special_bessel(input, name)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
         f"The Bessel function {name}, element by element; without gradient.\n\n"
         "The shape of input; integers and bools become the default dtype. RuntimeError for complex "
-        "numbers.\n\n"
+        "numbers, NotImplementedError for 16 bits.\n\n"
         f">>> weft.special.{name}(weft.tensor([0.5]))\ntensor([{_BESSEL[name]}])\n"
     )
     return casting_takes_out(function)
@@ -104,13 +114,15 @@ def _bessel(name: str) -> Callable[..., Tensor]:
 
 def _polynomial(name: str) -> Callable[..., Tensor]:
     def function(input: Any, n: Any) -> Tensor:
-        return _aten._special_polynomial(*_pair(name, input, n), name)
+        x, degree = _pair(name, input, n)
+        _check_full(name, x)
+        return _aten._special_polynomial(x, degree, name)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
         f"The {name} of degree n at input; without gradient.\n\n"
         "Both broadcast; integers and bools become the default dtype. RuntimeError for complex "
-        "numbers.\n\n"
+        "numbers, NotImplementedError for 16 bits.\n\n"
         f">>> weft.special.{name}(weft.tensor([0.7]), 2)\ntensor([{_POLYNOMIALS[name]}])\n"
     )
     return casting_takes_out(function)
@@ -121,8 +133,6 @@ def __getattr__(name: str) -> Any:
         return getattr(_C, _OTHER_NAMES.get(name, name))
     if name in _ROWS:
         return getattr(_aten, f"special_{name}")
-    if name == "modified_bessel_i1":
-        return _aten.special_i1
     if name in _BESSEL or name in _POLYNOMIALS:
         made = globals()[name] = (_bessel if name in _BESSEL else _polynomial)(name)
         return made

@@ -131,7 +131,12 @@ def _bessel(function: Any) -> None:
             scaled = function(weft.from_numpy(x), f"scaled_{kind}").numpy()
             np.testing.assert_allclose(scaled, expected * np.exp(x), rtol=1e-12)
     np.testing.assert_allclose(function(weft.from_numpy(x), "spherical_bessel_j0").numpy(), np.sinc(x / np.pi), rtol=1e-12)
+    both_signs = np.concatenate([x, -x])
+    airy = np.array([float(mpmath.airyai(v)) for v in both_signs])
+    np.testing.assert_allclose(function(weft.from_numpy(both_signs), "airy_ai").numpy(), airy, rtol=2e-11)
     edges = weft.tensor([0.0, -1.0, math.nan], dtype=weft.float64)
+    assert function(edges, "airy_ai").tolist()[0] == float(mpmath.airyai(0))
+    assert function(weft.tensor([math.inf, 110.0]), "airy_ai").isnan().tolist() == [True, False]
     assert function(edges, "modified_bessel_k0").tolist()[0] == math.inf
     assert function(edges, "modified_bessel_k1").isnan().tolist() == [False, True, True]
     assert function(edges[:1], "spherical_bessel_j0").tolist() == [1.0]

@@ -31,6 +31,15 @@ def _finished(window: Tensor, dtype: Any, device: Any, requires_grad: bool) -> T
     return window.requires_grad_() if requires_grad else window
 
 
+def _is_periodic(
+    name: str, periodic: bool | None, shape: float | None, more: float | None = None
+) -> bool:
+    """The parameters of a window's shape follow `periodic`, which may not be left out then."""
+    if periodic is None and (shape is not None or more is not None):
+        raise TypeError(f"{name}: expected periodic before what shapes the window, got none")
+    return periodic is None or periodic
+
+
 def hann_window(
     window_length: int, periodic: bool = True, *, dtype: Any = None, layout: Any = None,
     device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
@@ -47,19 +56,21 @@ def hann_window(
 
 
 def hamming_window(
-    window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *,
-    dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
-    requires_grad: bool = False,
+    window_length: int, periodic: bool | None = None, alpha: float | None = None,
+    beta: float | None = None, *, dtype: Any = None, layout: Any = None, device: Any = None,
+    pin_memory: bool = False, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """alpha - beta * cos.
+    """alpha - beta * cos; 0.54 and 0.46 by default.
 
-    Errors are those of hann_window.
+    Errors are those of hann_window; TypeError for alpha or beta without periodic.
 
     >>> weft.hamming_window(4)
     tensor([0.0800, 0.5400, 1.0000, 0.5400])
     """
-    x, kind = _positions("hamming_window", window_length, periodic, dtype)
-    return _finished(alpha - beta * (x * (2 * math.pi)).cos(), kind, device, requires_grad)
+    around = _is_periodic("hamming_window", periodic, alpha, beta)
+    x, kind = _positions("hamming_window", window_length, around, dtype)
+    high, low = 0.54 if alpha is None else alpha, 0.46 if beta is None else beta
+    return _finished(high - low * (x * (2 * math.pi)).cos(), kind, device, requires_grad)
 
 
 def blackman_window(
@@ -95,20 +106,23 @@ def bartlett_window(
 
 
 def kaiser_window(
-    window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: Any = None,
-    layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
+    window_length: int, periodic: bool | None = None, beta: float | None = None, *,
+    dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
+    requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """i0(beta * sqrt(1 - x^2)) / i0(beta) for x over [-1, 1].
+    """i0(beta * sqrt(1 - x^2)) / i0(beta) for x over [-1, 1]; beta is 12 by default.
 
-    Errors are those of hann_window.
+    Errors are those of hann_window; TypeError for beta without periodic.
 
     >>> weft.kaiser_window(3, periodic=False)
     tensor([5.2773e-05, 1.0000e+00, 5.2773e-05])
     """
-    x, kind = _positions("kaiser_window", window_length, periodic, dtype)
+    around = _is_periodic("kaiser_window", periodic, beta)
+    x, kind = _positions("kaiser_window", window_length, around, dtype)
+    shape = 12.0 if beta is None else float(beta)
     arch = (1 - (2 * x - 1).square()).clamp_min(0).sqrt()
-    top = _C.tensor(float(beta), dtype=_C.float64).i0()
-    return _finished((arch * beta).i0() / top, kind, device, requires_grad)
+    top = _C.tensor(shape, dtype=_C.float64).i0()
+    return _finished((arch * shape).i0() / top, kind, device, requires_grad)
 
 
 # ---- short stretches ----

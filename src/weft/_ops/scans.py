@@ -98,20 +98,21 @@ op(
 
 
 def _nanmean(self: Any, dim: Any, keepdim: Any, dtype: Any) -> Any:
-    ops.check(
-        self.is_floating_point() or self.is_complex(),
-        "nanmean: expected a floating or complex dtype, got ",
-        self.dtype,
-    )
+    ops.check(self.is_floating_point(), "nanmean: expected a floating dtype, got ", self.dtype)
     count = self.isnan().logical_not().sum(dim, keepdim, dtype=None)
     return self.nansum(dim, keepdim, dtype=dtype) / count
+
+
+def _nansum(self: Any, dim: Any, keepdim: Any, dtype: Any) -> Any:
+    ops.check(not self.is_complex(), "nansum: expected a real dtype, got ", self.dtype)
+    return self.masked_fill(self.isnan(), 0).sum(dim, keepdim, dtype=dtype)
 
 
 op(
     "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)"
     " -> Tensor",
     doc="The sum over the dimensions `dim` (None: all), NaN counted as 0.",
-    compose="self.masked_fill(self.isnan(), 0).sum(dim, keepdim, dtype=dtype)",
+    compose=_nansum,
     out="out",
     shape="reduced(self, dim, keepdim)",
     tags=("fusible", "casts_out"),

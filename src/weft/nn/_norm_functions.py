@@ -10,6 +10,7 @@ from weft._C import Tensor
 from weft._runtime.exports import list_own as _list_own
 from weft._runtime.torch_function import declare as _declare
 from weft._tensor.limits import finfo
+from weft.nn._dtype_checks import check_one_dtype
 
 
 def group_norm(
@@ -22,7 +23,8 @@ def group_norm(
     """Normalises each group of channels of input [n, c, *] over the group and all positions.
 
     weight and bias are [c]; the result has the shape of `input`. Raises RuntimeError for a number
-    of groups that does not divide c. Floating dtypes.
+    of groups that does not divide c, and for vectors of another dtype than that of input, float32
+    beside 16 bits excepted. Floating dtypes.
 
     >>> x = weft.tensor([[[1.0, 3.0], [5.0, 9.0]]])
     >>> weft.nn.functional.group_norm(x, 2, eps=0.0)
@@ -34,6 +36,7 @@ def group_norm(
             f"group_norm: expected groups that divide the channels of [n, c, ...], "
             f"got {num_groups} groups for shape {tuple(input.shape)}"
         )
+    _check_vectors(input, weight, bias)
     each = input[:1].numel() // num_groups if input.size(0) else 0
     half = input.dtype in (_C.float16, _C.bfloat16)  # computed in float32, and rounded once
     groups = (input.float() if half else input).reshape(input.size(0), num_groups, each)
@@ -82,6 +85,20 @@ def instance_norm(
     if running_mean is not None or running_var is not None:
         _move_running(input.detach(), running_mean, running_var, momentum)
     return group_norm(input, input.size(1), weight, bias, eps)
+
+
+def _check_vectors(input: Tensor, weight: Tensor | None, bias: Tensor | None) -> None:
+    """Vectors are of the input's dtype; of float32 both may be beside 16 bits."""
+    if (
+        (input.dtype == _C.float16 or input.dtype == _C.bfloat16)
+        and (weight is None or weight.dtype == _C.float32)
+        and (bias is None or bias.dtype == _C.float32)
+    ):
+        return
+    if weight is not None:
+        check_one_dtype("group_norm", "weight", weight, input)
+    if bias is not None:
+        check_one_dtype("group_norm", "bias", bias, input)
 
 
 def _move_running(

@@ -10,8 +10,9 @@ from weft import _C
 from weft._C import Tensor
 from weft._functions.out import takes_out
 from weft._runtime.exports import list_own as _list_own
+from weft._runtime.precision import full_precision as _full_precision
 from weft._runtime.torch_function import declare as _declare
-from weft.nn._dtype_checks import check_no_integers
+from weft.nn._dtype_checks import check_full, check_no_integers
 
 _nn = _C._nn
 _max_pool2d = _nn.max_pool2d_with_indices
@@ -200,6 +201,7 @@ def avg_pool1d(
     return pooled.squeeze(-2)
 
 
+@_full_precision
 @takes_out
 def avg_pool3d(
     input: Tensor,
@@ -213,7 +215,7 @@ def avg_pool3d(
     """The mean of each window of [n, c, d, h, w], or its sum over divisor_override.
 
     Arguments and errors are those of avg_pool2d, for three dimensions; [c, d, h, w] gives four.
-    Floating dtypes, and int64, rounded towards zero.
+    float32, float64, and int64, rounded towards zero; NotImplementedError for others.
 
     >>> weft.nn.functional.avg_pool3d(weft.arange(8.0).reshape(1, 2, 2, 2), (1, 2, 2))
     tensor([[[[1.5000]],
@@ -222,27 +224,25 @@ def avg_pool3d(
     """
     _check_entries("avg_pool3d", input, 3)
     whole = input.dtype == _C.int64
-    if not whole and not input.is_floating_point():
-        kind = str(input.dtype).rpartition(".")[2]
-        raise NotImplementedError(f"avg_pool3d: expected a floating dtype or int64, got {kind}")
+    if not whole:
+        check_full("avg_pool3d", input)
     if divisor_override is not None and divisor_override == 0:
         raise RuntimeError("avg_pool3d: expected divisor_override other than 0, got 0")
     kernel = _times("avg_pool3d", "kernel_size", kernel_size, 3)
     step = _stride("avg_pool3d", stride, kernel)
     pads = _times("avg_pool3d", "padding", padding, 3)
-    x = input.float() if input.dtype in (_C.float16, _C.bfloat16) else input
     sums = whole or divisor_override is not None
-    means = _mean_of_boxes(x, kernel, step, pads, ceil_mode, count_include_pad, sums)
+    means = _mean_of_boxes(input, kernel, step, pads, ceil_mode, count_include_pad, sums)
     if divisor_override is not None:
         if whole:
             return _C.div(means, divisor_override, rounding_mode="trunc")
-        return (means / divisor_override).to(input.dtype)
+        return means / divisor_override
     if whole:  # the mean of means that are rounded is another one
         ones = _C.ones([1, *input.shape[-3:]], dtype=_C.float64, device=input.device)
         inside = _mean_of_boxes(ones, kernel, step, pads, ceil_mode, count_include_pad, True)
         share = _mean_of_boxes(ones, kernel, step, pads, ceil_mode, count_include_pad, False)
         return _C.div(means, (inside / share).round().long(), rounding_mode="trunc")
-    return means.to(input.dtype)
+    return means
 
 
 def _mean_of_boxes(
