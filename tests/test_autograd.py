@@ -357,6 +357,20 @@ class TestHooks:
         y.backward()
         assert x.grad.tolist() == [20]
 
+    def test_the_node_of_a_leaf_knows_it(self) -> None:
+        x = leaf(3)
+        node = (x * 2).grad_fn.next_functions[0][0]
+        assert node.variable is x and not hasattr((x * 2).grad_fn, "variable")
+        x.data = weft.zeros(2, dtype=weft.float64)
+        assert node.variable is x
+        x.note = "kept"
+        gone = weakref.ref(x)
+        del x
+        assert gone() is None and node.variable is None
+        made = [weft.nn.Parameter(weft.ones(1)) for _ in range(100)]
+        nodes = [(each + 1).grad_fn.next_functions[0][0] for each in made]
+        assert all(one.variable is each for one, each in zip(nodes, made))
+
     @pytest.mark.parametrize("removed", range(3))
     @pytest.mark.parametrize("kind", ["tensor", "before", "behind"])
     def test_removing_a_hook_leaves_the_others(self, kind: str, removed: int) -> None:

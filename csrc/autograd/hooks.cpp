@@ -117,6 +117,18 @@ void GradSlot::set(Tensor value) {
   std::swap(value_, value);  // the old one is dropped by the caller's side, without the lock
 }
 
+Tensor GradSlot::leaf() const {
+  const PatientLock lock(mutex_);
+  if (!leaf_ || !leaf_->try_retain()) return {};
+  return Tensor(Ref<TensorImpl>::adopt(const_cast<TensorImpl*>(leaf_)));
+}
+
+void GradSlot::set_leaf(const TensorImpl* leaf) {
+  if (leaf) leaf->allow_try_retain();
+  const PatientLock lock(mutex_);
+  leaf_ = leaf;
+}
+
 void GradSlot::accumulate(Tensor grad, const Dims& strides) {
   Tensor old;  // freed after the lock: that may need Python's lock, whose holder may want ours
   const PatientLock lock(mutex_);
@@ -141,6 +153,7 @@ AccumulateGrad::AccumulateGrad(const Tensor& leaf, Ref<GradSlot> grad_slot)
 }
 
 void AccumulateGrad::describe(const Tensor& leaf) {
+  slot->set_leaf(leaf.impl());
   results.clear();
   add_result(leaf);
   strides = arith::dense_strides(leaf);

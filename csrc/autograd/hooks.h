@@ -57,7 +57,7 @@ class AccumulateGrad final : public Node {
   const char* name() const override { return "AccumulateGrad"; }
   TensorList apply(TensorList grads) override;
 
-  void describe(const Tensor& leaf);  // its shape and dtype now
+  void describe(const Tensor& leaf);  // which tensor it is, its shape and dtype now
 
   Ref<GradSlot> slot;
   Dims strides;

@@ -138,9 +138,14 @@ class GradSlot final : public RefCounted {
   // graph of this addition is recorded. `strides`: those of the tensor it is the gradient of.
   void accumulate(Tensor grad, const Dims& strides);
 
+  // The leaf whose gradient it is, as long as somebody holds it; null for others.
+  Tensor leaf() const;
+  void set_leaf(const TensorImpl* leaf);
+
  private:
   mutable Mutex mutex_;  // held while a gradient is added
   Tensor value_;
+  const TensorImpl* leaf_ = nullptr;
 };
 
 // A leaf that requires grad: `node` is its accumulator. A result: `node` is its grad_fn. A view
@@ -148,6 +153,11 @@ class GradSlot final : public RefCounted {
 // anew from the base's when next asked for.
 class AutogradMeta final : public AutogradMetaBase {
  public:
+  AutogradMeta() = default;
+  ~AutogradMeta() override {
+    if (slot) slot->set_leaf(nullptr);
+  }
+
   Ref<Node> node;
   Tensor base;                     // of a view; never a view itself
   Ref<GradSlot> slot;              // where .grad lives, shared with the node that fills it

@@ -159,6 +159,11 @@ void bind_node(nb::module_& module) {
                      PyObject* context = function_context(*self.node);
                      return nb::borrow(context ? context : Py_None);
                    })
+      .def_prop_ro("_leaf",
+                   [](const NodeObject& self) -> Tensor {
+                     if (!self.node->is_accumulator) return {};
+                     return static_cast<autograd::AccumulateGrad&>(*self.node).slot->leaf();
+                   })
       .def("_sequence_nr", [](const NodeObject& self) { return self.node->sequence; })
       .def_prop_ro("next_functions", next_functions,
                    "A tuple of (Node or None, input number), one per differentiable input.")

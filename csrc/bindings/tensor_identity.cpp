@@ -73,7 +73,9 @@ Tensor replacement_of(TensorImpl* released, PyObject* wrapper) {
   made->autograd = std::move(released->autograd);
   made->counts_apart = released->counts_apart;
   made->wrapper = {wrapper, false};
-  return Tensor(std::move(made));
+  Tensor result(std::move(made));
+  autograd::data_changed(result);  // a leaf's node knows it
+  return result;
 }
 
 // The core calls this for a dying tensor that owns its wrapper; on any thread.

@@ -217,7 +217,9 @@ def _node_register_prehook(self: Any, hook: Callable[..., Any]) -> HookHandle:
 
 
 def _node_getattr(self: Any, name: str) -> Any:
-    """The node of a custom Function shows what forward put on its `ctx`."""
+    """Nodes of leaves show their `variable`, those of custom Functions what is on their `ctx`."""
+    if name == "variable" and self.name() == "AccumulateGrad":
+        return self._leaf
     context = None if name.startswith("__") else self._context
     if context is None:
         raise AttributeError(f"'{self.name()}' object has no attribute {name!r}")
