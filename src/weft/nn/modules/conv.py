@@ -29,19 +29,11 @@ class _ConvNd(Module):
     bias: Parameter | None
 
     def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
+        self, in_channels: int, out_channels: int, kernel_size: tuple[int, ...],
+        stride: tuple[int, ...], padding: Any, dilation: tuple[int, ...], transposed: bool,
+        output_padding: tuple[int, ...], groups: int, bias: bool, padding_mode: str,
+        device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
         super().__init__()
         name = type(self).__name__
         if groups <= 0 or in_channels % groups or out_channels % groups:
@@ -56,12 +48,12 @@ class _ConvNd(Module):
             )
         self.in_channels = in_channels
         self.out_channels = out_channels
-        self.kernel_size = _each(kernel_size, self._dims)
-        self.stride = _each(stride, self._dims)
-        self.dilation = _each(dilation, self._dims)
-        self.padding: Any = padding if isinstance(padding, str) else _each(padding, self._dims)
+        if transposed != self.transposed:
+            self.transposed = transposed
+        self.kernel_size, self.stride, self.dilation = kernel_size, stride, dilation
+        self.padding = padding
         self._reversed_padding_repeated_twice = self._sides()
-        self.output_padding = (0,) * self._dims  # only transposed ones are given another
+        self.output_padding = output_padding
         self.groups = groups
         self.padding_mode = padding_mode
         self.weight = Parameter(_C.empty(self._weight_shape(), device=device, dtype=dtype))
@@ -72,6 +64,8 @@ class _ConvNd(Module):
         self.reset_parameters()
 
     def _weight_shape(self) -> tuple[int, ...]:
+        if self.transposed:
+            return (self.in_channels, self.out_channels // self.groups, *self.kernel_size)
         return (self.out_channels, self.in_channels // self.groups, *self.kernel_size)
 
     def _sides(self) -> tuple[int, ...]:
@@ -82,7 +76,7 @@ class _ConvNd(Module):
         if not isinstance(self.padding, str):
             return tuple(n for n in self.padding[::-1] for _ in range(2))
         if self.padding == "valid":
-            return (0, 0) * self._dims
+            return (0, 0) * len(self.kernel_size)
         if self.padding != "same" or any(s != 1 for s in self.stride):
             raise ValueError(
                 f"{type(self).__name__}: expected padding as numbers, 'valid', or 'same' with "
@@ -133,7 +127,32 @@ class _ConvNd(Module):
         return ", ".join(parts)
 
 
-class Conv1d(_ConvNd):
+class _Conv(_ConvNd):
+    """A convolution that is not transposed."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        dims = self._dims
+        padding = padding if isinstance(padding, str) else _each(padding, dims)
+        super().__init__(
+            in_channels, out_channels, _each(kernel_size, dims), _each(stride, dims), padding,
+            _each(dilation, dims), False, (0,) * dims, groups, bias, padding_mode, device, dtype,
+        )  # fmt: skip
+
+
+class Conv1d(_Conv):
     """Convolution (cross-correlation) of [n, in_channels, l]: [n, out_channels, l_out].
 
     The arguments are those of Conv2d, for one dimension; so are the errors. The dtype is that of
@@ -146,7 +165,7 @@ class Conv1d(_ConvNd):
     _dims, _function = 1, staticmethod(F.conv1d)
 
 
-class Conv2d(_ConvNd):
+class Conv2d(_Conv):
     """Convolution (cross-correlation) of [n, in_channels, h, w]: [n, out_channels, h', w'].
 
     h' = (h + 2 * padding - dilation * (kernel_size - 1) - 1) // stride + 1, and w' alike; sizes are
@@ -162,7 +181,7 @@ class Conv2d(_ConvNd):
     _dims, _function = 2, staticmethod(F.conv2d)
 
 
-class Conv3d(_ConvNd):
+class Conv3d(_Conv):
     """Convolution of [n, in_channels, d, h, w]: [n, out_channels, d', h', w'].
 
     The arguments are those of Conv2d, for three dimensions; so are the errors. The dtype is that of
@@ -201,14 +220,12 @@ class _ConvTransposeNd(_ConvNd):
             raise ValueError(
                 f"{type(self).__name__}: expected padding_mode 'zeros', got {padding_mode!r}"
             )
+        dims = self._dims
         super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias,
-            padding_mode, device, dtype,
+            in_channels, out_channels, _each(kernel_size, dims), _each(stride, dims),
+            _each(padding, dims), _each(dilation, dims), True, _each(output_padding, dims), groups,
+            bias, padding_mode, device, dtype,
         )  # fmt: skip
-        self.output_padding = _each(output_padding, self._dims)
-
-    def _weight_shape(self) -> tuple[int, ...]:
-        return (self.in_channels, self.out_channels // self.groups, *self.kernel_size)
 
     def _extra(self, input: Tensor, output_size: list[int] | None) -> list[int]:
         """The output padding that gives output_size: among those that the stride leaves open."""
