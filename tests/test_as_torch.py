@@ -249,3 +249,29 @@ def test_names_that_libraries_import(tmp_path: Path) -> None:
         "True False",
         "[Shard(dim=0), Replicate(), Partial(avg)] False True",
     ]
+
+
+HELPERS = """
+    from torch.nn.functional import _canonical_mask, _in_projection_packed, _pair
+    from torch.nn.modules.container import _addindent
+    from torch.nn.modules.conv import _ConvNd, _reverse_repeat_tuple, _size_2_t, _triple
+    from torch.nn.modules.pooling import _AdaptiveAvgPoolNd, _single
+    from torch.nn.modules.transformer import _get_activation_fn, _get_clones
+    from torch.optim.optimizer import ParamsT, _foreach_doc, _use_grad_for_differentiable
+    from torch.utils._contextlib import _DecoratorContextManager
+    from torch.utils.data._utils.pin_memory import pin_memory
+
+    print(_pair(1), _triple(2), _reverse_repeat_tuple((1, 2), 2), _addindent("a\\nb", 1).split())
+    try:
+        pin_memory(1)
+    except NotImplementedError as error:
+        print(error)
+"""
+
+
+def test_helpers_under_private_names(tmp_path: Path) -> None:
+    done = run_program(HELPERS, "program.py", cwd=tmp_path)
+    assert done.stdout == (
+        "(1, 1) (2, 2, 2) (2, 2, 1, 1) ['a', 'b']\n"
+        "torch.utils.data._utils.pin_memory.pin_memory: expected a name that weft has, got one it has not yet\n"
+    ), done.stderr

@@ -6,6 +6,8 @@ Each case is run with weft, and with PyTorch where it is installed; both give wh
 from __future__ import annotations
 
 import copy
+import importlib
+import math
 import pickle
 from collections import OrderedDict
 from collections.abc import Callable
@@ -551,3 +553,103 @@ def test_a_program_may_delete_members_from_their_dict():
     module.weight = weft.nn.Parameter(weft.ones(1))
     del module.weight
     assert not hasattr(module, "weight") and list(module.parameters()) == []
+
+
+@gives([(3, 2, 3, 1), (1, 1, 0, 0), (2, 3, 3, 1), (1, 3, 4, 4), "zeros"])
+def convolutions_of_programs_call_the_base_as_pytorch_has_it(lib):
+    class Mine(lib.nn.modules.conv._ConvNd):
+        def __init__(self, transposed):
+            zeros = lib.nn.modules.utils._pair(0)
+            super().__init__(
+                2, 3, (3, 1), (1, 1), (1, 0), (1, 1), transposed, zeros, 1, True, "zeros"
+            )
+
+        def forward(self, x):
+            return lib.nn.functional.conv2d(
+                x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups
+            )
+
+    plain, transposed = Mine(False), Mine(True)
+    sides = tuple(plain._reversed_padding_repeated_twice)
+    return [
+        tuple(plain.weight.shape), sides[2:] + sides[:2], tuple(transposed.weight.shape),
+        tuple(plain(lib.ones(1, 2, 4, 4)).shape), plain.padding_mode,
+    ]  # fmt: skip
+
+
+@gives([True, True, [0.0, -math.inf], None, [True, "AssertionError", "AssertionError"]])
+def attention_of_programs_takes_parts_of_the_library(lib):
+    parts = lib.nn.functional
+    x, weight = lib.arange(24.0).reshape(3, 2, 4).sin(), lib.arange(48.0).reshape(12, 4).cos()
+    together = parts._in_projection_packed(x, x, x, weight)
+    apart = parts._in_projection(x, x.clone(), x, *weight.chunk(3))
+    packed = parts._in_projection_packed(x, x.clone(), x, weight, lib.zeros(12))
+    equal = [
+        all(lib.allclose(*pair, atol=1e-6) for pair in zip(together, other))
+        for other in (apart, packed)
+    ]
+    mask = lib.tensor([False, True])
+    added = parts._canonical_mask(mask, "mask", None, "", lib.float32)
+    checks = []
+    for inputs in ((x, x, x), (x, x[0], x)):
+        try:
+            checks.append(parts._mha_shape_check(*inputs, None, None, 2))
+        except AssertionError as error:
+            checks.append(type(error).__name__)
+    try:
+        parts._canonical_mask(mask.long(), "mask", None, "", lib.float32)
+    except AssertionError as error:
+        checks.append(type(error).__name__)
+    return [*equal, added.tolist(), parts._none_or_dtype(None), checks]
+
+
+@gives([2, True, "a\n   b", [False, True], 1.5, ["in", "out"], ([], [])])
+def helpers_of_programs(lib):
+    transformer = lib.nn.modules.transformer
+    optimizer = importlib.import_module(f"{lib.__name__}.optim.optimizer")
+    clones = transformer._get_clones(lib.nn.Linear(1, 1), 2)
+    seen, told = [], []
+
+    class Mine(lib.optim.Optimizer):
+        @optimizer._use_grad_for_differentiable
+        def step(self, closure=None):
+            seen.append(lib.is_grad_enabled())
+
+    for differentiable in (False, True):
+        parameters: optimizer.ParamsT = clones.parameters()
+        Mine(parameters, {"differentiable": differentiable}).step()
+
+    class Told(lib.autograd.grad_mode._DecoratorContextManager):
+        def __enter__(self):
+            told.append("in")
+
+        def __exit__(self, *exception):
+            told.append("out")
+
+    Told()(lambda: None)()
+    return [
+        len(clones), transformer._get_activation_fn("gelu") is lib.nn.functional.gelu,
+        lib.nn.modules.module._addindent("a\nb", 3), seen, optimizer._get_value(lib.tensor(1.5)),
+        told, lib.utils.checkpoint.get_device_states(lib.ones(1)),
+    ]  # fmt: skip
+
+
+@gives([2, 1])
+def checkpoints_stop_early_unless_told_otherwise(lib):
+    checkpoint = lib.utils.checkpoint
+    calls = []
+
+    def function(x):
+        y = x.exp()
+        calls.append(1)
+        return y
+
+    runs = []
+    for stops in (False, True):
+        calls.clear()
+        with checkpoint.set_checkpoint_early_stop(stops):
+            checkpoint.checkpoint(
+                function, lib.ones(1, requires_grad=True), use_reentrant=False
+            ).backward()
+        runs.append(len(calls))
+    return runs

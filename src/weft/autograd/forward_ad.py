@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from weft._C import Tensor
 from weft._runtime.exports import list_own as _list_own
-from weft.autograd.grad_mode import _Mode, is_grad_enabled, set_grad_enabled
+from weft.autograd.grad_mode import _DecoratorContextManager, is_grad_enabled, set_grad_enabled
 from weft.func._forward import Forward
 from weft.func._histories import History
 
@@ -58,7 +58,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
     _levels.current = None
 
 
-class dual_level(_Mode):
+class dual_level(_DecoratorContextManager):
     """A level as a context, or around each call of a function. Levels do not nest.
 
     >>> with dual_level():

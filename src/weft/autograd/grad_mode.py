@@ -70,10 +70,10 @@ no_grad = _modes.no_grad
 enable_grad = _modes.enable_grad
 
 
-class _Mode:
+class _DecoratorContextManager:
     """A context manager that decorates functions: each call runs inside a fresh copy of it."""
 
-    def clone(self) -> _Mode:
+    def clone(self) -> _DecoratorContextManager:
         """Another context manager for the same mode."""
         return type(self)()
 
@@ -87,7 +87,7 @@ class _Mode:
         raise NotImplementedError
 
 
-class set_grad_enabled(_Mode):
+class set_grad_enabled(_DecoratorContextManager):
     """Sets grad mode to `mode` at once; as a context manager it restores the old one at the end."""
 
     def __init__(self, mode: bool) -> None:
@@ -110,7 +110,7 @@ class set_grad_enabled(_Mode):
         _modes.set_grad_enabled(self._old)
 
 
-class inference_mode(_Mode):
+class inference_mode(_DecoratorContextManager):
     """`no_grad` whose results can never take part in a graph; `inference_mode(False)` ends it.
 
     Tensors made inside (`x.is_inference()`) may not be changed in place, saved for backward or

@@ -16,7 +16,8 @@ from weft.distributions.continuous import Exponential, Laplace, Normal, Uniform
 from weft.distributions.counts import ContinuousBernoulli
 from weft.distributions.distribution import Distribution
 from weft.distributions.gamma import Beta, Gamma
-from weft.distributions.transformed import EULER, Gumbel, Pareto
+from weft.distributions.transformed import Gumbel, Pareto
+from weft.distributions.utils import euler_constant
 
 _CLASSES = {
     cls.__name__: cls
@@ -48,7 +49,7 @@ def _log_range(low: Tensor, high: Tensor) -> Tensor:
 # the mean of log(x)
 _LOG: dict[type, Any] = {
     Beta: lambda p: p.concentration1.digamma() - (p.concentration1 + p.concentration0).digamma(),
-    Exponential: lambda p: -EULER - p.rate.log(),
+    Exponential: lambda p: -euler_constant - p.rate.log(),
     Gamma: lambda p: p.concentration.digamma() - p.rate.log(),
     Pareto: lambda p: p.scale.log() + p.alpha.reciprocal(),
     Uniform: lambda p: _log_range(p.low, p.high),

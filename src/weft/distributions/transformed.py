@@ -24,9 +24,7 @@ from weft.distributions.transforms import (
     StickBreakingTransform,
     Transform,
 )
-from weft.distributions.utils import _sum_rightmost, broadcast_all
-
-EULER = 0.57721566490153286060
+from weft.distributions.utils import _sum_rightmost, broadcast_all, euler_constant
 
 
 class TransformedDistribution(Distribution):
@@ -256,7 +254,9 @@ class Gumbel(TransformedDistribution):
         steps.append(AffineTransform(self.loc, -self.scale))
         super().__init__(base, steps, validate_args=validate_args)
 
-    mean = property(lambda self: self.loc + self.scale * EULER, doc="loc + Euler's gamma * scale.")
+    mean = property(
+        lambda self: self.loc + self.scale * euler_constant, doc="loc + Euler's gamma * scale."
+    )
     mode = property(lambda self: self.loc, doc="loc.")
     stddev = property(lambda self: math.pi / math.sqrt(6) * self.scale, doc="pi scale / sqrt(6).")
     variance = property(lambda self: self.stddev.pow(2), doc="The square of stddev.")
@@ -267,7 +267,7 @@ class Gumbel(TransformedDistribution):
         return y - y.exp() - self.scale.log()
 
     def entropy(self) -> Tensor:
-        return self.scale.log() + (1 + EULER)
+        return self.scale.log() + (1 + euler_constant)
 
 
 class Kumaraswamy(TransformedDistribution):
@@ -307,7 +307,7 @@ class Kumaraswamy(TransformedDistribution):
 
     def entropy(self) -> Tensor:
         a, b = self.concentration1, self.concentration0
-        harmonic = _C.digamma(b + 1) + EULER
+        harmonic = _C.digamma(b + 1) + euler_constant
         return 1 - b.reciprocal() + (1 - a.reciprocal()) * harmonic - a.log() - b.log()
 
 
@@ -379,7 +379,7 @@ class Weibull(TransformedDistribution):
 
     def entropy(self) -> Tensor:
         inverse = self.concentration.reciprocal()
-        return EULER * (1 - inverse) + (self.scale * inverse).log() + 1
+        return euler_constant * (1 - inverse) + (self.scale * inverse).log() + 1
 
 
 class LogisticNormal(TransformedDistribution):

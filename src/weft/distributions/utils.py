@@ -13,6 +13,8 @@ from weft._tensor.limits import finfo
 from weft.autograd.grad_mode import enable_grad
 from weft.nn import functional as F
 
+euler_constant = 0.57721566490153286060
+
 
 def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     """Tensors of one shape. Numbers take the dtype of the first tensor, or the default one.

@@ -16,6 +16,7 @@ from weft._functions.matrices import grouped_mm as grouped_mm
 from weft._functions.out import casting_takes_out as _casting_takes_out
 from weft._functions.out import takes_out as _takes_out
 from weft._functions.padding import *  # noqa: F403
+from weft._runtime import lazy as _lazy
 from weft._runtime.torch_function import declare as _declare
 from weft.nn._activation_functions import *  # noqa: F403
 from weft.nn._adaptive_pooling_functions import *  # noqa: F403
@@ -34,6 +35,18 @@ from weft.nn._unpooling_functions import *  # noqa: F403
 from weft.nn._window_functions import *  # noqa: F403
 
 _nn = _C._nn
+_PARTS = (
+    "_canonical_mask",
+    "_in_projection",
+    "_in_projection_packed",
+    "_mha_shape_check",
+    "_none_or_dtype",
+)
+
+
+def __getattr__(name: str) -> Any:
+    module = "weft.nn._attention_parts" if name in _PARTS else None
+    return _lazy.find("weft.nn.functional", name, module)
 
 
 def _find(name: str) -> Any:

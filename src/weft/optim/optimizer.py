@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -25,6 +26,33 @@ class _Required:
 
 
 required = _Required()
+
+
+ParamsT = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
+# What optimizers of programs that began as copies of PyTorch's import.
+_params_doc = _foreach_doc = _fused_doc = _maximize_doc = _capturable_doc = _differentiable_doc = ""
+
+
+def _use_grad_for_differentiable(step: Callable[..., Any]) -> Callable[..., Any]:
+    """A `step` that records gradients where the option `differentiable` says so."""
+
+    @functools.wraps(step)
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with enable_grad() if self.defaults["differentiable"] else no_grad():
+            return step(self, *args, **kwargs)
+
+    return run
+
+
+def _get_value(x: Any) -> Any:
+    return x.item() if isinstance(x, Tensor) else x
+
+
+def _default_to_fused_or_foreach(
+    params: list[Tensor], differentiable: bool, use_fused: bool = False
+) -> tuple[bool, bool]:
+    """Whether an optimizer is fused, and works on lists: neither, on a CPU."""
+    return False, False
 
 
 class Optimizer(Hookable):

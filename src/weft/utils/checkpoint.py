@@ -91,12 +91,35 @@ def checkpoint(
     forward_context, again_context = context_fn()
     frame = _Frame(function, args, kwargs, preserve_rng_state, again_context)
     frame.check = determinism_check == "default"
-    frame.early_stop = early_stop
+    frame.early_stop = early_stop if _early_stop is None else _early_stop
     with saved_tensors_hooks(frame.pack, frame.unpack), forward_context:
         return function(*args, **kwargs)
 
 
 checkpoint.__weft_jit__ = "checkpoint"  # type: ignore[attr-defined]
+
+
+_early_stop: bool | None = None
+
+
+@contextlib.contextmanager
+def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
+    """Inside of it `early_stop` of checkpoints is `enable`, whatever calls say."""
+    global _early_stop
+    before, _early_stop = _early_stop, enable
+    try:
+        yield
+    finally:
+        _early_stop = before
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
+    """The devices of tensors and their generators' states: those of GPUs, which are none."""
+    return [], []
+
+
+def set_device_states(devices: Any, states: Any, *, device_type: str | None = None) -> None:
+    """Sets generators of GPUs to what get_device_states told."""
 
 
 class _Stop(Exception):

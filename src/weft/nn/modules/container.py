@@ -9,7 +9,7 @@ from typing import Any
 
 from weft._C import Tensor
 from weft.nn.modules._registry import MODULE
-from weft.nn.modules.module import Module, _indent
+from weft.nn.modules.module import Module, _addindent
 from weft.nn.parameter import Parameter
 
 
@@ -184,9 +184,9 @@ class ModuleList(_Indexed):
         body = ""
         for first, last, text in runs:
             if first == last:
-                body += f"\n  ({first}): {_indent(text)}"
+                body += f"\n  ({first}): {_addindent(text, 2)}"
             else:
-                body += f"\n  ({first}-{last}): {last - first + 1} x {_indent(text)}"
+                body += f"\n  ({first}-{last}): {last - first + 1} x {_addindent(text, 2)}"
         return f"{self._get_name()}({body}\n)"
 
 

@@ -228,15 +228,16 @@ class Module(Stateful, Hookable):
     def __repr__(self) -> str:
         extra = self.extra_repr()
         lines = extra.split("\n") if extra else []
-        children = [f"({name}): {_indent(repr(child))}" for name, child in self._own(MODULE)]
+        children = [f"({name}): {_addindent(repr(child), 2)}" for name, child in self._own(MODULE)]
         if len(lines) <= 1 and not children:
             return f"{self._get_name()}({extra})"
         body = "".join(f"\n  {line}" for line in lines + children)
         return f"{self._get_name()}({body}\n)"
 
 
-def _indent(text: str) -> str:
-    return text.replace("\n", "\n  ")
+def _addindent(s_: str, numSpaces: int) -> str:
+    """The lines behind the first, further in."""
+    return s_.replace("\n", "\n" + " " * numSpaces)
 
 
 def _to_dtype(dtype: _C.dtype) -> Callable[[Tensor], Tensor]:

@@ -21,6 +21,17 @@ Activation = str | Callable[[Tensor], Tensor]
 _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
 
 
+def _get_clones(module: Module, N: int) -> ModuleList:
+    return ModuleList(copy.deepcopy(module) for _ in range(N))
+
+
+def _get_activation_fn(activation: str) -> Callable[[Tensor], Tensor]:
+    """relu or gelu by its name; RuntimeError for others."""
+    if activation not in _ACTIVATIONS:
+        raise RuntimeError(f"_get_activation_fn: expected relu or gelu, got {activation}")
+    return _ACTIVATIONS[activation]
+
+
 class _TransformerLayer(Module):
     """Attentions by their names and a feed-forward network, and for each a norm and a dropout."""
 
@@ -135,7 +146,7 @@ class TransformerEncoder(Module):
         mask_check: bool = True,
     ) -> None:
         super().__init__()
-        self.layers = ModuleList(copy.deepcopy(encoder_layer) for _ in range(num_layers))
+        self.layers = _get_clones(encoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
 
@@ -213,7 +224,7 @@ class TransformerDecoder(Module):
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
-        self.layers = ModuleList(copy.deepcopy(decoder_layer) for _ in range(num_layers))
+        self.layers = _get_clones(decoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
 
