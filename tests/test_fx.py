@@ -556,6 +556,12 @@ def test_shapes():
 # ---- rewriting ----
 
 REPLACED = {
+    "one value twice": (
+        lambda x: weft.add(x, x) + weft.add(x, 2 * x),
+        lambda a, b: weft.add(a, b),
+        lambda a, b: weft.mul(a, b),
+        "add = torch.add(x, x)",
+    ),
     "all places": (
         lambda x, y: (x + y) * (y + x),
         lambda a, b: a + b,

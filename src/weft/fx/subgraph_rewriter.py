@@ -65,10 +65,12 @@ class _Matcher:
     def _node(self, wanted: Node, given: Any, found: dict[Node, Node]) -> bool:
         if wanted in found:
             return found[wanted] is given
+        if isinstance(given, Node) and given in found.values():
+            return False
         if wanted.op == "placeholder":
             found[wanted] = given  # anything
             return True
-        if not isinstance(given, Node) or given in found.values():
+        if not isinstance(given, Node):
             return False
         if (wanted.op, wanted.target) != (given.op, given.target):
             return False
