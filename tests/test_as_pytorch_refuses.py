@@ -250,11 +250,16 @@ IN_BOTH |= {
     "group_norm by two dtypes": lambda lib, F, x: F.group_norm(
         lib.ones(1, 2, 2).half(), 2, x, x.half()
     ),
+    "gradient": lambda lib, F, x: lib.gradient(lib.ones(4).byte()),
+    "matrix_norm": lambda lib, F, x: lib.linalg.matrix_norm(lib.eye(2).long()),
+    "normal": lambda lib, F, x: lib.normal(x, x + 0j),
     "nansum": lambda lib, F, x: (x + 0j).nansum(),
     "nansum as floats": lambda lib, F, x: lib.nansum(x + 0j, 0, dtype=lib.float32),
     "nanmean of complex": lambda lib, F, x: (x + 0j).nanmean(),
 }
 NOT_THERE = {
+    "local_response_norm": lambda lib, F, x: F.local_response_norm(lib.ones(1, 2, 3).int(), 2),
+    "rrelu": lambda lib, F, x: F.rrelu(x.half(), training=True),
     "igamma": lambda lib, F, x: lib.igamma(x.long(), x.long()),
     "igammac of bools": lambda lib, F, x: lib.igammac(x > 0, x > 0),
     "gammainc": lambda lib, F, x: lib.special.gammainc(x.int(), x.short()),

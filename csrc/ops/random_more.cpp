@@ -16,7 +16,8 @@ namespace weft::native {
 namespace {
 
 void check_deviations(const Tensor& std) {
-  if (is_complex(std.dtype()) || std.numel() == 0 || std.device().type != DeviceType::CPU) return;
+  WEFT_CHECK(!is_complex(std.dtype()), "normal: expected std of a real dtype, got ", std.dtype());
+  if (std.numel() == 0 || std.device().type != DeviceType::CPU) return;
   const double least = ops::min(std).item().to_double();
   WEFT_CHECK(least >= 0, "normal: expected std >= 0, got ", least);
 }

@@ -131,6 +131,8 @@ def matrix_norm(
     >>> weft.linalg.matrix_norm(weft.tensor([[1.0, 2.0], [3.0, 4.0]]), "nuc")
     tensor(5.8310)
     """
+    if not (input.is_floating_point() or input.is_complex()):
+        raise RuntimeError(f"matrix_norm: expected a floating or complex dtype, got {input.dtype}")
     x = input if dtype is None else input.to(dtype)
     if x.dim() < 2:
         raise RuntimeError(f"matrix_norm: expected at least 2 dims, got shape {x.shape}")

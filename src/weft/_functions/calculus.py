@@ -101,6 +101,8 @@ def gradient(
     if len(spacings) != len(dims):
         raise RuntimeError(f"gradient: expected {len(dims)} spacings, got {len(spacings)}")
     kind = input.dtype
+    if kind == _C.uint8 or kind == _C.bool:
+        raise RuntimeError(f"gradient: expected a dtype with negative numbers, got {kind}")
     x = input.float() if kind in (_C.float16, _C.bfloat16) else input
     slopes = [_slope(x, d % x.dim(), s, edge_order) for d, s in zip(dims, spacings)]
     return tuple(slope if x is input else slope.to(kind) for slope in slopes)

@@ -316,6 +316,10 @@ def rrelu(
     if not training:
         slope = _C.full((), (lower + upper) / 2, dtype=input.dtype, device=input.device)
         return _placed(input, _C.where(below, input * slope, input), inplace)
+    if input.dtype == _C.float16:
+        raise NotImplementedError(
+            "rrelu: expected a dtype other than float16 in training, got float16"
+        )
     count = int(below.sum())
     drawn = _C.empty(count, dtype=_C.float64).uniform_(lower, upper, generator=generator)
     slopes = _C.ones(input.shape, dtype=input.dtype).masked_scatter(below, drawn.to(input.dtype))

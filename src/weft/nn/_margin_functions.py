@@ -437,6 +437,8 @@ def local_response_norm(
         raise ValueError(
             f"local_response_norm: expected at least 3 dims, got shape {tuple(input.shape)}"
         )
+    if input.dtype != _C.int64:
+        check_floating("local_response_norm", input)
     if input.numel() == 0:
         return input
     n, c = input.shape[:2]
