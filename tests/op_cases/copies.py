@@ -31,7 +31,16 @@ for _name, _samples, _ref in (
     ("unfold_copy", [S(A((10,)), 0, 3, 2)], lambda x, d, n, s: np.lib.stride_tricks.sliding_window_view(x, n, d)[::s]),
 ):
     case(_name, _samples, _ref, dtypes=ALL, grad=_name != "detach_copy")
+
+
+def _as_integers(function: Any) -> None:
+    x = weft.tensor([1.0, -2.0])
+    got = function(x, weft.int32)
+    assert got.tolist() == [0x3F800000, -0x40000000] and got.data_ptr() != x.data_ptr()
+
+
 case("view_copy", [S(_M, [2, 6])], np.reshape, dtypes=ALL, layouts=False)
+case("view_copy.dtype", check=_as_integers, grad=False)
 case("as_strided_copy", [S(A((12,)), [3, 2], [2, 1], 1)], lambda x, size, stride, offset: np.stack([x[1 + 2 * i : 3 + 2 * i] for i in range(3)]),
      dtypes=ALL, layouts=False)  # fmt: skip
 
