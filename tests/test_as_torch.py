@@ -252,6 +252,8 @@ def test_names_that_libraries_import(tmp_path: Path) -> None:
 
 
 HELPERS = """
+    from torch._jit_internal import Optional, Tuple
+    from torch.jit.annotations import Dict, List
     from torch.nn.functional import _canonical_mask, _in_projection_packed, _pair
     from torch.nn.modules.container import _addindent
     from torch.nn.modules.conv import _ConvNd, _reverse_repeat_tuple, _size_2_t, _triple

@@ -95,7 +95,7 @@ PURPOSES = (
         3_300,
         "src/weft/jit/tracing/* src/weft/jit/passes/shape*",
     ),
-    Purpose("IR, passes, code generation, programs in Python", 10_000, 13_183, "src/weft/jit/*"),
+    Purpose("IR, passes, code generation, programs in Python", 10_000, 13_188, "src/weft/jit/*"),
     Purpose(
         "interpreter, values, their bindings", 5_000, 7_172, "csrc/runtime/* csrc/bindings/jit*"
     ),
@@ -131,7 +131,7 @@ PURPOSES = (
     Purpose(
         "weft under the name torch",
         1_210,
-        1_349,
+        1_353,
         "src/weft/compat/* src/weft/hub.py src/weft/futures.py "
         "src/weft/nn/modules/utils.py src/weft/nn/modules/syncbatchnorm.py",
     ),

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import typing as _typing
 from typing import Any
+
+# Programs import these from here too.
+List, Tuple, Dict = _typing.List, _typing.Tuple, _typing.Dict  # noqa: UP006
+Optional, Union = _typing.Optional, _typing.Union
 
 
 class _BroadcastingList:

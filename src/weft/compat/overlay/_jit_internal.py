@@ -12,6 +12,10 @@ from weft.jit.annotations import BroadcastingList3 as BroadcastingList3
 from weft.jit.annotations import BroadcastingList4 as BroadcastingList4
 from weft.jit.annotations import BroadcastingList5 as BroadcastingList5
 from weft.jit.annotations import BroadcastingList6 as BroadcastingList6
+from weft.jit.annotations import Dict as Dict
+from weft.jit.annotations import List as List
+from weft.jit.annotations import Optional as Optional
+from weft.jit.annotations import Tuple as Tuple
 from weft.jit.markers import _copy_to_script_wrapper as _copy_to_script_wrapper
 from weft.jit.markers import _overload as _overload
 from weft.jit.markers import _overload_method as _overload_method
