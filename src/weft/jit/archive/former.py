@@ -25,8 +25,8 @@ def _div(self: Any, other: Any, rounding_mode: str | None = None) -> Any:
     return result
 
 
-def _div_(self: Any, other: Any) -> Any:
-    return self.copy_(_div(self, other))
+def _div_(self: Any, other: Any, rounding_mode: str | None = None) -> Any:
+    return self.copy_(_div(self, other, rounding_mode))
 
 
 def _full(

@@ -46,21 +46,29 @@ def pad(
     return F.pad(input, pad, mode, 0.0 if value is None else value)
 
 
+# Parameters that are called dtype are dtypes, whatever they say.
+
+
 @composed("aten::to")
 def to_device(
-    self: Tensor, device: _C.device | None, dtype: int | None = None, non_blocking: bool = False,
+    self: Tensor, device: _C.device | None, number: int | None = None, non_blocking: bool = False,
     copy: bool = False, memory_format: int | None = None,
 ) -> Tensor:  # fmt: skip
     moved = self.to(device, copy=copy) if device is not None else self
-    return moved if dtype is None else moved.to(dtype_of(dtype))
+    return moved if number is None else moved.to(dtype_of(number))
 
 
 @composed("aten::to")
 def to_dtype(
-    self: Tensor, dtype: int | None = None, non_blocking: bool = False, copy: bool = False,
+    self: Tensor, number: int | None = None, non_blocking: bool = False, copy: bool = False,
     memory_format: int | None = None,
 ) -> Tensor:  # fmt: skip
-    return self if dtype is None else self.to(dtype_of(dtype), copy=copy)
+    return self if number is None else self.to(dtype_of(number), copy=copy)
+
+
+@composed("aten::to")
+def to_itself(self: Tensor, non_blocking: bool = False, copy: bool = False) -> Tensor:
+    return self.clone() if copy else self
 
 
 @composed("aten::to_mkldnn")
@@ -78,6 +86,41 @@ def sum_to_size(self: Tensor, size: list[int]) -> Tensor:
     leading = self.dim() - len(size)
     dims = [i for i in range(self.dim()) if i < leading or size[i - leading] == 1]
     return self.sum(dims, keepdim=True).reshape(size) if len(dims) > 0 else self.reshape(size)
+
+
+@composed("aten::special_softmax")
+def special_softmax(self: Tensor, dim: int, number: int | None = None) -> Tensor:
+    return self.softmax(dim) if number is None else self.softmax(dim, dtype_of(number))
+
+
+@composed("aten::rrelu")
+def rrelu(
+    self: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False,
+    generator: Any = None,
+) -> Tensor:  # fmt: skip
+    assert generator is None, "rrelu: expected no generator"
+    return F.rrelu(self, lower, upper, training)
+
+
+@composed("aten::rrelu_")
+def rrelu_(
+    self: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False,
+    generator: Any = None,
+) -> Tensor:  # fmt: skip
+    return self.copy_(rrelu(self, lower, upper, training, generator))
+
+
+@composed("aten::index_reduce_")
+def index_reduce_(
+    self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    made = weft.index_reduce(self, dim, index, source, reduce, include_self=include_self)
+    return self.copy_(made)
+
+
+@composed("aten::is_pinned")
+def is_pinned(self: Tensor, device: _C.device | None = None) -> bool:
+    return False
 
 
 @composed("aten::histogram")

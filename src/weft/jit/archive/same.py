@@ -8,7 +8,6 @@ from typing import Any
 
 import weft.nn.functional as F
 from weft._C import Tensor
-from weft._functions import elements
 from weft._runtime.public import weft
 
 # A prefix of operators' names, the module of the functions, their names. Archives that weft writes
@@ -59,8 +58,8 @@ _READ: tuple[tuple[str, Any, str], ...] = (
         "",
         F,
         """alpha_dropout avg_pool1d avg_pool3d celu feature_alpha_dropout max_pool1d
-        max_pool1d_with_indices max_pool3d max_pool3d_with_indices mish native_channel_shuffle rrelu
-        rrelu_ selu threshold""",
+        max_pool1d_with_indices max_pool3d max_pool3d_with_indices mish native_channel_shuffle selu
+        threshold""",
     ),
     (
         "",
@@ -79,11 +78,10 @@ _READ: tuple[tuple[str, Any, str], ...] = (
     (
         "",
         Tensor,
-        """arctan2_ divide_ greater_ greater_equal_ is_pinned less_
+        """arctan2_ divide_ greater_ greater_equal_ less_
         less_equal_ multiply_ not_equal_ pin_memory set_ subtract_ swapdims_
         true_divide_""",
     ),
-    ("", elements, "index_reduce_"),
     ("fft_", weft.fft, "fftfreq rfftfreq"),
     ("linalg_", weft.linalg, "lstsq matmul matrix_power matrix_rank tensorsolve"),
     (
@@ -91,7 +89,7 @@ _READ: tuple[tuple[str, Any, str], ...] = (
         weft.special,
         """digamma erf erfc erfinv exp2 expit expm1 gammainc gammaincc gammaln i0 log1p log_softmax
         logit logsumexp modified_bessel_i0 modified_bessel_i1 multigammaln polygamma psi round sinc
-        softmax xlogy""",
+        xlogy""",
     ),
 )
 # Those of other names.

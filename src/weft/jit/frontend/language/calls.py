@@ -289,9 +289,8 @@ def _parameter(arg: Any) -> Parameter:
     length = getattr(arg, "length", None)
     is_open = isinstance(inner, ty.ListType) and inner.elem is ty.INT
     var_list = is_open and length is None
-    return Parameter(
-        arg.name, arg.type, arg.default, arg.has_default, arg.kwarg_only, length, var_list
-    )
+    made = Parameter(arg.name, arg.type, arg.default, arg.has_default, arg.kwarg_only, length)
+    return made._replace(var_list=var_list, read=True)
 
 
 def describe_arguments(c: Compiler, call: Call) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from weft import _C
 from weft._C import Tensor
 from weft.jit.frontend.compiler import Compiler
+from weft.jit.frontend.library import prelude
 from weft.jit.frontend.registry import verb
 from weft.jit.frontend.source.errors import fail
 from weft.jit.frontend.source.resolver import MISSING
@@ -79,9 +80,14 @@ def _to_list(
         one = converter(c, arg, Parameter("", formal.elem), level, bindings)
         if one is not None:
             return _list_maker([one] * wanted.length, formal.elem)
-    if isinstance(value, Simple):
-        return _retyped(value.v, formal)
-    return None
+    if not isinstance(value, Simple):
+        return None
+    if wanted.read and level >= CONVERTED and (actual, formal) == (_TENSORS, _INDICES):
+        return lambda c, range: c.call(prelude.indices, range, value).value(c, range)
+    return _retyped(value.v, formal)
+
+
+_TENSORS, _INDICES = ty.ListType(ty.TENSOR), ty.ListType(ty.OptionalType(ty.TENSOR))
 
 
 def _of_items(

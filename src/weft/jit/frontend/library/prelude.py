@@ -43,6 +43,14 @@ def index_of_list(xs: Any) -> Tensor:
     return _C.tensor(xs) if len(xs) > 0 else _C.tensor(xs, dtype=_C.int64)
 
 
+def indices(tensors: list[Tensor]) -> list[Tensor | None]:
+    """Tensors as indices, of which one may be None."""
+    found: list[Tensor | None] = []
+    for each in tensors:
+        found.append(each)
+    return found
+
+
 def is_number(index: Tensor) -> bool:
     """Whether a tensor selects, as an int does, where masks and lists of indices gather."""
     return index.dim() == 0 and index.dtype != _C.bool and index.dtype != _C.uint8

@@ -209,6 +209,7 @@ class Parameter(NamedTuple):
     length: int | None = None
     var_list: bool = False  # trailing numbers may be given one by one: view(2, 3)
     rest: bool = False  # a tuple of all further arguments
+    read: bool = False  # nobody writes to a list for it: a copy serves
 
 
 def bind_type(formal: ty.Type, actual: ty.Type, bindings: dict[str, ty.Type]) -> bool:
