@@ -36,6 +36,7 @@ UNINITIALISED = frozenset(("empty.memory_format", "empty_strided", "empty_like",
 #: the answer depends on how the argument lies in memory, as it should
 OF_MEMORY = frozenset(
     ("as_strided", "as_strided_copy", "view", "view.dtype", "view_as", "view_as_complex")
+    + ("view_copy.dtype",)
 )
 #: small changes of the argument may change the answer without bound: only faithful samples compare
 ILL_POSED = frozenset(k for k in calling.ROWS if any(part in k for part in (
