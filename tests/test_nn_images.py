@@ -367,6 +367,31 @@ def test_grid_sample_of_nearest_pixels_gives_the_grid_zeros(padding_mode: str) -
     assert grid.grad is not None and weft.equal(grid.grad, weft.zeros(1, 1, 2, 2))
 
 
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_grid_sample_has_second_derivatives_and_samples(mode: str) -> None:
+    def sampled(image, grid):
+        return F.grid_sample(image, grid, mode, align_corners=False)
+
+    weft.manual_seed(0)
+    images = weft.randn(3, 2, 2, 4, 5, dtype=weft.float64, requires_grad=True)
+    grids = weft.rand(3, 2, 3, 3, 2, dtype=weft.float64, requires_grad=True)
+    assert weft.autograd.gradgradcheck(sampled, (images[0], grids[0]))
+    each = weft.stack([sampled(image, grid) for image, grid in zip(images, grids)])
+    assert weft.equal(weft.func.vmap(sampled)(images, grids), each)
+    along = (weft.ones_like(images[0]), weft.ones_like(grids[0]))
+    _, tangent = weft.func.jvp(sampled, (images[0].detach(), grids[0].detach()), along)
+    step = 1e-6
+    moved = sampled(images[0] + step, grids[0] + step)
+    assert weft.allclose(tangent, (moved - each[0]) / step, atol=1e-4)
+
+
+def test_grid_sample_of_no_place_is_nan_and_of_a_place_outside_0() -> None:
+    grid = weft.tensor([math.nan, 5.0, 1e30]).reshape(1, 1, 3, 1).expand(1, 1, 3, 2)
+    image = weft.tensor([[math.inf, 1.0], [2.0, 3.0]]).reshape(1, 1, 2, 2)
+    result = F.grid_sample(image, grid, align_corners=False).flatten().tolist()
+    assert math.isnan(result[0]) and result[1:] == [0.0, 0.0]
+
+
 def test_grid_sample_of_an_identity_grid_gives_the_image_back() -> None:
     for shape in ((2, 3, 4, 5), (1, 2, 3, 4, 5)):
         x = weft.from_numpy(_array(*shape))

@@ -37,6 +37,25 @@ case("_resample", [S(A((2, 5)), 1, I((7, 2), 0, 5), K((7, 2))), S(A((2, 5, 3)), 
      fails=(Fails(S(A((4,)), 0, I((1, 1), 4, 5), K((1, 1))), IndexError, "_resample: expected indices in [0, 3], got 4"),))  # fmt: skip
 
 
+def _gather_taps(x: np.ndarray, index: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    shares = np.where(index < 0, 0, weight)
+    parts = [
+        x[n][:, np.maximum(index[n], 0)] * shares[n] for n in range(len(x))
+    ]  # (c, taps, results)
+    return np.stack(parts).sum(2)
+
+
+case("_gather_taps", [S(A((2, 3, 5)), I((2, 4, 6), -1, 5), A((2, 4, 6))), S(A((1, 2, 3)), I((1, 1, 600), -1, 3), A((1, 1, 600)))],
+     _gather_taps, tolerance=8, parity=False, fails=(
+         Fails(S(A((1, 2, 4)), I((1, 1, 1), 4, 5), A((1, 1, 1))), IndexError, "_gather_taps: expected indices in [-1, 3], got 4"),
+         Fails(S(A((1, 2, 4)), I((1, 1), 0, 4), A((1, 1))), RuntimeError, "_gather_taps: expected an int64 index (n, taps, results), got int64 of shape (1, 1)"),
+         Fails(S(A((1, 2, 4)), I((1, 1, 2), 0, 4), A((1, 2, 2))), RuntimeError,
+               "_gather_taps: expected weights of shape (1, 1, 2), got (1, 2, 2)"),
+         Fails(S(A((2, 4)), I((1, 1, 2), -1, 0), A((1, 1, 2))), RuntimeError,
+               "_gather_taps: expected an input of 1 images in 3 dims, got shape (2, 4)"),
+     ))  # fmt: skip
+
+
 def _shuffle(x: np.ndarray, r: int) -> np.ndarray:
     *lead, c, h, w = x.shape
     parts = x.reshape(*lead, c // (r * r), r, r, h, w)

@@ -37,6 +37,44 @@ backward_op(
 )
 
 
+op(
+    "_gather_taps(Tensor self, Tensor index, Tensor weight) -> Tensor",
+    doc="Entry (n, c, r) is the sum over t of weight[n, t, r] times self[n, c, index[n, t, r]], "
+    "which is 0 at a place of -1.",
+    constants=("index",),
+    grad={
+        "self": "_scatter_taps(grad, index, weight, self.size(2))",
+        "weight": "_dot_taps(grad, self, index)",
+    },
+    variants="",
+    shape="resized(self, 2, index[2])",
+    result="self",
+)
+backward_op(
+    "_scatter_taps(Tensor grad_output, Tensor index, Tensor weight, int size) -> Tensor",
+    doc="The transpose of _gather_taps: each gradient shared out over the entries it came from.",
+    constants=("index",),
+    grad={
+        "grad_output": "_gather_taps(grad, index, weight)",
+        "weight": "_dot_taps(grad_output, grad, index)",
+    },
+    shape="resized(grad_output, 2, size)",
+    result="grad_output",
+)
+backward_op(
+    "_dot_taps(Tensor grad_output, Tensor self, Tensor index) -> Tensor",
+    doc="Entry (n, t, r) is the sum over c of grad_output[n, c, r] times self[n, c, index[n, t, "
+    "r]].",
+    constants=("index",),
+    grad={
+        "grad_output": "_gather_taps(self, index, grad)",
+        "self": "_scatter_taps(grad_output, index, grad, self.size(2))",
+    },
+    shape="index",
+    result="grad_output",
+)
+
+
 @body_of("pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", variants="f")
 def _pixel_shuffle(self: Any, upscale_factor: Any) -> Any:
     """(*, C r^2, H, W) as (*, C, H r, W r): channels become pixels."""

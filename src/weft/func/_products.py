@@ -150,6 +150,19 @@ def _pool(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     raise Unbatchable
 
 
+@rule("_gather_taps", "_scatter_taps", "_dot_taps")
+def _taps(level: Level, op: Operator, given: Sequence[Any]) -> Any:
+    """The images of all samples are more images."""
+    if level.size == 0 or given[0].shape[0] == 0:
+        raise Unbatchable
+    with level.outside():
+        flat = [
+            _aten.flatten(level.expanded(each), 0, 1) if isinstance(each, Tensor) else each
+            for each in given
+        ]
+        return level.wrap(_aten.unflatten(op.call(flat), 0, (level.size, -1)))
+
+
 def folded(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     """With the samples as more entries of the first dimension of each."""
     count = given[0].shape[0]

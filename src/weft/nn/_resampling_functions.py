@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 from weft import _C
@@ -17,6 +16,7 @@ from weft.nn._adaptive_pooling_functions import adaptive_avg_pool1d, adaptive_av
 from weft.nn._dtype_checks import check_floating, check_one_dtype
 
 _resample = _C._aten._resample
+_gather_taps = _C._aten._gather_taps
 _adaptive_avg_pool2d = _C._nn.adaptive_avg_pool2d
 
 # mode: how many dimensions an input has
@@ -380,39 +380,48 @@ def grid_sample(
     at = grid.to(x.dtype)
     positions = [_pixels(at.select(-1, i), sizes[-1 - i], align) for i in reversed(range(spatial))]
 
-    def bounded(place: Tensor, n: int) -> Tensor:
-        return _inside(place, n, align, padding_mode)
+    taps: list[tuple[Tensor, Tensor]] = []
+    for i, n in enumerate(sizes):
+        along = _taps_along(positions[i], n, mode, align, padding_mode)
+        taps = along if i == 0 else _combined(taps, along, n)
+    index = _C.stack([index for index, _ in taps], 1).flatten(2)
+    weight = _C.stack([weight for _, weight in taps], 1).flatten(2)
+    result = _gather_taps(x.flatten(2), index, weight)
+    return result.reshape([*x.shape[:2], *grid.shape[1:-1]]).to(input.dtype)
 
+
+def _taps_along(
+    place: Tensor, n: int, mode: str, align: bool, padding_mode: str
+) -> list[tuple[Tensor, Tensor]]:
+    """The pixels of one dimension that each place takes, -1 outside, and their weights."""
     if mode == "bicubic":
-        return _bicubic(x, positions, sizes, bounded).to(input.dtype)
-    positions = [bounded(place, n) for place, n in zip(positions, sizes)]
-    if mode == "nearest":
-        result = _gathered(x, [place.detach().round() for place in positions], sizes)
-        if grid.requires_grad:  # its gradient is 0
-            never = _C.zeros([], dtype=_C.bool)
-            result = _C.where(never, positions[0].unsqueeze(1), result)
-        return result.to(input.dtype)
-    lows = [place.detach().floor() for place in positions]
-    result = _corner(x, positions, lows, sizes, 0)
-    for corner in range(1, 1 << spatial):
-        result = result + _corner(x, positions, lows, sizes, corner)
-    return result.to(input.dtype)
+        low = place.detach().floor()
+        return [
+            (_index(_inside(low + i - 1, n, align, padding_mode), n), weight)
+            for i, weight in enumerate(_cubic_weights(place - low))
+        ]
+    place = _inside(place, n, align, padding_mode)
+    if mode == "nearest":  # the gradient of the place is 0
+        return [(_index(place.detach().round(), n), (place * 0).nan_to_num(0.0, 0.0, 0.0) + 1)]
+    low = place.detach().floor()
+    return [(_index(low, n), low + 1 - place), (_index(low + 1, n), place - low)]
 
 
-def _corner(
-    x: Tensor, positions: list[Tensor], lows: list[Tensor], sizes: list[int], corner: int
-) -> Tensor:
-    """One of the pixels around each place, weighted; bit i of `corner`: the upper one along i."""
-    at: list[Tensor] = []
-    weights: list[Tensor] = []
-    for i, low in enumerate(lows):
-        high = corner >> i & 1 == 1
-        at.append(low + 1 if high else low)
-        weights.append(positions[i] - low if high else low + 1 - positions[i])
-    weight = weights[0]
-    for other in weights[1:]:
-        weight = weight * other
-    return _gathered(x, at, sizes) * weight.unsqueeze(1)
+def _combined(
+    taps: list[tuple[Tensor, Tensor]], along: list[tuple[Tensor, Tensor]], n: int
+) -> list[tuple[Tensor, Tensor]]:
+    """Taps of some dimensions with those of the next one, of n pixels."""
+    made: list[tuple[Tensor, Tensor]] = []
+    for index, weight in taps:
+        for other, share in along:
+            flat = _C.where(index.bitwise_or(other) < 0, -1, index * n + other)
+            made.append((flat, weight * share))
+    return made
+
+
+def _index(place: Tensor, n: int) -> Tensor:
+    """Whole places as indices; -1 outside of n pixels."""
+    return _C.where((place >= 0).logical_and(place <= n - 1), place, -1.0).to(_C.int64)
 
 
 def _pixels(place: Tensor, n: int, align: bool) -> Tensor:
@@ -432,37 +441,6 @@ def _inside(place: Tensor, n: int, align: bool, padding_mode: str) -> Tensor:
             rest = away - turns * span
             place = _C.where(turns % 2 == 0, rest + low, span - rest + low)
     return place if padding_mode == "zeros" else place.clamp(0, n - 1)
-
-
-def _gathered(x: Tensor, positions: list[Tensor], sizes: list[int]) -> Tensor:
-    """The pixels at whole places [n, *]: [n, c, *]; 0 outside."""
-    inside = (positions[0] >= 0).logical_and(positions[0] <= sizes[0] - 1)
-    flat = _C.where(inside, positions[0], 0.0).to(_C.int64)
-    for i in range(1, len(positions)):
-        within = (positions[i] >= 0).logical_and(positions[i] <= sizes[i] - 1)
-        inside = inside.logical_and(within)
-        flat = flat * sizes[i] + _C.where(within, positions[i], 0.0).to(_C.int64)
-    n, c = x.size(0), x.size(1)
-    index = flat.reshape(n, 1, -1).expand(-1, c, -1)
-    values = x.reshape(n, c, -1).gather(2, index).reshape([n, c, *flat.shape[1:]])
-    return values.masked_fill(inside.logical_not().unsqueeze(1), 0)
-
-
-def _bicubic(
-    x: Tensor, positions: list[Tensor], sizes: list[int], bounded: Callable[[Tensor, int], Tensor]
-) -> Tensor:
-    lows = [place.detach().floor() for place in positions]
-    rows = _cubic_weights(positions[0] - lows[0])
-    columns = _cubic_weights(positions[1] - lows[1])
-    parts = []
-    for i, row in enumerate(rows):
-        for j, column in enumerate(columns):
-            at = [bounded(lows[0] + i - 1, sizes[0]), bounded(lows[1] + j - 1, sizes[1])]
-            parts.append(_gathered(x, at, sizes) * (row * column).unsqueeze(1))
-    result = parts[0]
-    for part in parts[1:]:
-        result = result + part
-    return result
 
 
 _declare(globals())
