@@ -347,6 +347,8 @@ def value_for(arg: Arg, dtype: Any, shape: tuple[int, ...]) -> Any:
     }
     if arg.type.startswith("int["):
         return (0,)
+    if arg.type == "ScalarType":
+        return dtype
     return special.get(arg.name, values.get(arg.type.rstrip("?")))
 
 
