@@ -206,9 +206,9 @@ int64_t second_cache() {
 #endif
 }
 
-// Whether the tiles of some rows follow each other, so that whole rows of the result are written at
-// once, as memory is read ahead. Each of the `down` tiles reads all strips then: they stay in the
-// second cache, and the first tile, which waits for them, waits less than other rows would.
+// Whether the outer loop goes over bands of rows: each writes whole rows of the result, which the
+// processor prefetches. Each of the `down` bands reads all strips. They must fit half of the second
+// cache, and be less than what the rows read and write, since the first band waits for them.
 bool goes_by_rows(int64_t m, int64_t n, int64_t k, int64_t down, int64_t strip, bool residual) {
   constexpr int64_t kLeast = 8, kBytes = sizeof(float);
   const int64_t row = k + (residual ? 3 : 2) * n;  // what is written is read before

@@ -33,8 +33,8 @@ WEFT_INLINE void for_each_vector(Fn&& fn) {
   }
 }
 
-// Writes the sums of some rows, what the sink adds to them, from row `first` of a tile on. Each of
-// it is asked for once: most tiles have nothing to add.
+// Applies the sink to the sums of some rows and writes them, from row `first` of a tile on. Each
+// part of the sink is asked for once: most tiles have nothing to add.
 template <int Rows, int Vectors, class Vector>
 WEFT_INLINE void write_rows(const Task& t, Vector (&sums)[Rows][Vectors], int64_t first = 0) {
   constexpr int64_t kWidth = sizeof(Vector) / sizeof(float);

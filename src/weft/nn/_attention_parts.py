@@ -58,6 +58,6 @@ def _canonical_mask(
     if mask is not None and mask.dtype == _C.bool:
         zeros = _C.zeros(mask.shape, dtype=target_type, device=mask.device)
         return zeros.masked_fill(mask, float("-inf"))
-    kinds = "bool and floating" if mask is None or mask.is_floating_point() else None
-    assert kinds, f"expected {mask_name} of bool or a floating dtype, got {_none_or_dtype(mask)}"
+    what = f"expected {mask_name} of bool or a floating dtype, got {_none_or_dtype(mask)}"
+    assert mask is None or mask.is_floating_point(), what
     return mask
