@@ -31,7 +31,9 @@ with torch.no_grad():
     model(torch.ones({sizes}))
 print(result())
 """
-_START = "from bench.native_start import seconds\nprint(seconds('{library}', {path}, {sizes}))"
+_SECONDS = "from bench.native_start import seconds\n"
+_START = _SECONDS + "print(seconds('{library}', {path}, {sizes}))"
+_START_FROZEN = _SECONDS + "print(seconds('{library}', {path}, {sizes}, frozen=True))"
 
 
 def _values(name: str) -> Any:
@@ -45,4 +47,5 @@ for _name in MODELS:
         Probe(f"memory of a process, {_name}", PEAK + "result = peak" + _ONCE, "MB", values=_seen),
         Probe(f"import to first result, {_name}", _TIME + _ONCE, "s", runs=3, values=_seen),
         Probe(f"C++ program, {_name}", _START, "s", values=_seen),
+        Probe(f"C++ program, frozen {_name}", _START_FROZEN, "s", values=_seen),
     ]

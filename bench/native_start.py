@@ -41,15 +41,16 @@ int main(int, char** argv) {
 _RUNS = 10
 
 
-def seconds(library: str, archive: str, sizes: Sequence[int]) -> float:
+def seconds(library: str, archive: str, sizes: Sequence[int], frozen: bool = False) -> float:
     """From the start of a C++ program of a library to the result of an archive's module, the best
-    of some runs. RuntimeError without a compiler."""
+    of some runs. A frozen module is one for inference; weft's file has its weights packed.
+    RuntimeError without a compiler."""
     compiler = shutil.which("g++") or shutil.which("clang++")
     if compiler is None:
         raise RuntimeError("archives: expected a C++ compiler (g++, clang++), got none")
     make = _weft_program if library == "weft" else _torch_program
     with tempfile.TemporaryDirectory() as folder:
-        command = make(Path(folder), compiler, archive, ", ".join(map(str, sizes)))
+        command = make(Path(folder), compiler, archive, sizes, frozen)
         return min(_timed(command) for _ in range(_RUNS))
 
 
@@ -66,18 +67,38 @@ def _built(folder: Path, compiler: str, source: str, options: list[str]) -> str:
     return str(program)
 
 
-def _weft_program(folder: Path, compiler: str, archive: str, sizes: str) -> list[str]:
+def _numbers(sizes: Sequence[int]) -> str:
+    return ", ".join(map(str, sizes))
+
+
+def _weft_program(
+    folder: Path, compiler: str, archive: str, sizes: Sequence[int], frozen: bool
+) -> list[str]:
     import weft
 
-    compiled = folder / "model.weft"
-    weft.jit.aot_compile(weft.jit.load(archive), compiled)
+    compiled, module = folder / "model.weft", weft.jit.load(archive)
+    if frozen:
+        example = (weft.ones(*sizes),)
+        weft.jit.aot_compile(
+            weft.jit.freeze(module.eval()), compiled, examples=[example], packed=True
+        )
+    else:
+        weft.jit.aot_compile(module, compiled)
     command = [sys.executable, "-m", "weft", "--flags"]
     flags = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
-    source = _WEFT.replace("SIZES", sizes)
+    source = _WEFT.replace("SIZES", _numbers(sizes))
     return [_built(folder, compiler, source, ["-std=c++17", *flags]), str(compiled)]
 
 
-def _torch_program(folder: Path, compiler: str, archive: str, sizes: str) -> list[str]:
+def _torch_program(
+    folder: Path, compiler: str, archive: str, sizes: Sequence[int], frozen: bool
+) -> list[str]:
+    if frozen:
+        import torch
+
+        module = torch.jit.load(archive).eval()
+        archive = str(folder / "frozen.pt")
+        torch.jit.save(torch.jit.freeze(module), archive)
     spec = find_spec("torch")
     assert spec is not None and spec.submodule_search_locations
     root = spec.submodule_search_locations[0]
@@ -91,4 +112,4 @@ def _torch_program(folder: Path, compiler: str, archive: str, sizes: str) -> lis
         "-Wl,--no-as-needed",
         *("-ltorch", "-ltorch_cpu", "-lc10"),
     ]
-    return [_built(folder, compiler, _TORCH.replace("SIZES", sizes), options), archive]
+    return [_built(folder, compiler, _TORCH.replace("SIZES", _numbers(sizes)), options), archive]

@@ -5,6 +5,7 @@
 #include "ops/packed_weight.h"
 #include "ops/packed_words.h"
 #include "ops/scratch.h"
+#include "ops/tiled_gemm.h"
 #include "ops/transpose.h"
 
 namespace weft::native::conv {
@@ -35,8 +36,8 @@ void pack(const Geometry& g, const Taps& t, float* to) {
       float* line = to + s * size;
       for (int64_t tap = 0; tap < g.taps(); ++tap) {
         const float* at = from + tap / g.kernel_w * t.row + tap % g.kernel_w * t.column;
+        blas::pack_rows<float>({at, t.in, t.out}, g.group_in(), count, line, kStrip);
         for (int64_t c = 0; c < g.group_in(); ++c, line += kStrip) {
-          for (int64_t o = 0; o < count; ++o) line[o] = at[c * t.in + o * t.out];
           std::fill(line + count, line + kStrip, 0.0f);
         }
       }

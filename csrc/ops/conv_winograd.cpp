@@ -139,38 +139,36 @@ int64_t point_size(const Geometry& g) {
   return blas::packed_size(g.group_in(), g.group_out()) + kGap;
 }
 
-// The taps of `count` kernels for some of their inputs, as the transformation reads them.
+// The taps of `count` kernels for kInputs of their inputs, as the transformation reads them.
 class TapRows {
  public:
-  static constexpr int64_t kInputs = 16;  // that are read at once, where their taps lie in a row
+  static constexpr int64_t kInputs = 16;
 
   explicit TapRows(const Taps& t)
       : t_(t),
-        in_row_(t.row == 3 * t.column && t.column * t.column == 1),
-        back_(in_row_ && t.column < 0),
-        inputs_(in_row_ && t.in == 9 ? kInputs : 1) {}
+        in_row_(t.in == 9 && t.row == 3 * t.column && t.column * t.column == 1),
+        back_(in_row_ && t.column < 0) {}
 
-  int64_t inputs() const { return inputs_; }
-  int64_t step() const { return back_ ? -kStrip : kStrip; }
+  int64_t step() const { return in_row_ ? (back_ ? -kStrip : kStrip) : kInputs * kStrip; }
   // The first tap of the input that was read as number i.
-  const float* first(int64_t i) const { return taps_ + i * 9 * kStrip + (back_ ? 8 * kStrip : 0); }
+  const float* first(int64_t i) const {
+    return taps_ + (in_row_ ? i * 9 + (back_ ? 8 : 0) : i) * kStrip;
+  }
 
   void read(const float* from, int64_t inputs, int64_t count) {
     if (in_row_) {
       const float* const lowest = back_ ? from - 8 : from;
       return blas::pack_rows<float>({lowest, 1, t_.out}, 9 * inputs, count, taps_, kStrip);
     }
-    for (int64_t o = 0; o < count; ++o) {
-      for (int64_t k = 0; k < 9; ++k) {
-        taps_[k * kStrip + o] = from[o * t_.out + k / 3 * t_.row + k % 3 * t_.column];
-      }
+    for (int64_t k = 0; k < 9; ++k) {
+      const float* const tap = from + k / 3 * t_.row + k % 3 * t_.column;
+      blas::pack_rows<float>({tap, t_.in, t_.out}, inputs, count, taps_ + k * step(), kStrip);
     }
   }
 
  private:
   const Taps t_;
   const bool in_row_, back_;
-  const int64_t inputs_;
   float taps_[9 * kStrip * kInputs] = {};  // 0 for kernels that are none
 };
 
@@ -184,7 +182,7 @@ void transform_weight(const Geometry& g, const Taps& t, float* u) {
       float* to = u + group * kPoints * point_size(g) + s % strips * in * kStrip;
       TapRows taps(t);
       for (int64_t c = 0, here; c < in; c += here) {
-        here = std::min(taps.inputs(), in - c);
+        here = std::min(TapRows::kInputs, in - c);
         taps.read(from + c * t.in, here, count);
         for (int64_t i = 0; i < here; ++i, to += kStrip) {
           transform_kernels(taps.first(i), taps.step(), to, point_size(g));
