@@ -62,7 +62,8 @@ endfunction()
 weft_objects(weft_ops ${ops_sources})
 weft_objects(weft_upper ${upper_sources} ${WEFT_GENERATED_SOURCES})
 if(TARGET weft_ops AND CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT WEFT_SANITIZE)
-  target_compile_options(weft_ops PRIVATE -O3)
+  # Nobody reads the processor's flags: loops with comparisons and floor have vectors.
+  target_compile_options(weft_ops PRIVATE -O3 -fno-math-errno -fno-trapping-math)
 endif()
 set_source_files_properties(${WEFT_KERNEL_OBJECTS} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
 

@@ -305,7 +305,7 @@ def test_what_pytorch_refuses_is_refused(name: str, call: Callable[[], Any], exp
 @pytest.mark.parametrize("dtype", [weft.int64, weft.uint8, weft.bool, weft.complex64])
 def test_places_and_slopes_are_not_those_of_integers(dtype: Any) -> None:
     image, grid = weft.ones(1, 1, 2, 2, dtype=dtype), weft.zeros(1, 1, 1, 2)
-    with pytest.raises(NotImplementedError, match="grid_sample: expected a floating dtype"):
+    with pytest.raises(NotImplementedError, match="grid_sampler: expected a floating dtype"):
         F.grid_sample(image, grid, align_corners=False)
     with pytest.raises(NotImplementedError, match="rrelu: expected a floating dtype"):
         F.rrelu(image)

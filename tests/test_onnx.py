@@ -172,6 +172,8 @@ def test_functions_of_weft_that_onnx_has_as_operators(layer, kind):
 # Operators, by the cases of the operator table.
 UNMAPPED = frozenset(
     [
+        "_sample_grid",
+        "grid_sampler_3d",
         "block_diag",
         "mvlgamma",
         "view_as_real",
@@ -296,6 +298,24 @@ def test_operators_without_a_mapping_are_named(key):
             weft.onnx.UnsupportedOperatorError, match=r"aten::\w+.* at .*test_onnx.py:\d+"
         ):
             weft.onnx.export(lambda *a, f=function, **k: f(*a, **k), args, kwargs=kwargs)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+def test_grid_sample(mode, padding):
+    def sampled(x, grid):
+        return weft.nn.functional.grid_sample(x, grid, mode, padding, align_corners=False)
+
+    given = weft.randn(2, 3, 5, 4), weft.rand(2, 3, 6, 2) * 2.4 - 1.2
+    for opset in (18, 20):
+        (got,) = weft.onnx.export(sampled, given, opset_version=opset)(*given)
+        weft.testing.assert_close(got, sampled(*given), rtol=1e-4, atol=1e-4)
+    if mode != "bicubic":
+        given = weft.randn(2, 3, 5, 4, 3), weft.rand(2, 3, 6, 2, 3) * 2.4 - 1.2
+        (got,) = weft.onnx.export(sampled, given, opset_version=20)(*given)
+        weft.testing.assert_close(got, sampled(*given), rtol=1e-4, atol=1e-4)
+        with pytest.raises(weft.onnx.OnnxExporterError, match="an opset of at least 20"):
+            weft.onnx.export(sampled, given, opset_version=18)
 
 
 # Sizes that only the model knows --------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from .spec import ALL, A, Fails, I, K, S, case
@@ -37,23 +39,59 @@ case("_resample", [S(A((2, 5)), 1, I((7, 2), 0, 5), K((7, 2))), S(A((2, 5, 3)), 
      fails=(Fails(S(A((4,)), 0, I((1, 1), 4, 5), K((1, 1))), IndexError, "_resample: expected indices in [0, 3], got 4"),))  # fmt: skip
 
 
-def _gather_taps(x: np.ndarray, index: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    shares = np.where(index < 0, 0, weight)
-    parts = [
-        x[n][:, np.maximum(index[n], 0)] * shares[n] for n in range(len(x))
-    ]  # (c, taps, results)
-    return np.stack(parts).sum(2)
+def _around(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Places inside and outside of an image."""
+    return rng.uniform(-1.3, 1.3, shape)
 
 
-case("_gather_taps", [S(A((2, 3, 5)), I((2, 4, 6), -1, 5), A((2, 4, 6))), S(A((1, 2, 3)), I((1, 1, 600), -1, 3), A((1, 1, 600)))],
-     _gather_taps, tolerance=8, parity=False, fails=(
-         Fails(S(A((1, 2, 4)), I((1, 1, 1), 4, 5), A((1, 1, 1))), IndexError, "_gather_taps: expected indices in [-1, 3], got 4"),
-         Fails(S(A((1, 2, 4)), I((1, 1), 0, 4), A((1, 1))), RuntimeError, "_gather_taps: expected an int64 index (n, taps, results), got int64 of shape (1, 1)"),
-         Fails(S(A((1, 2, 4)), I((1, 1, 2), 0, 4), A((1, 2, 2))), RuntimeError,
-               "_gather_taps: expected weights of shape (1, 1, 2), got (1, 2, 2)"),
-         Fails(S(A((2, 4)), I((1, 1, 2), -1, 0), A((1, 1, 2))), RuntimeError,
-               "_gather_taps: expected an input of 1 images in 3 dims, got shape (2, 4)"),
+def _weights(at: float, n: int, align: bool, order: int) -> list[tuple[int, float]]:
+    place = (at + 1) * (n - 1) / 2 if align else ((at + 1) * n - 1) / 2
+    low, slope = int(np.floor(place)), (n - 1) / 2 if align else n / 2
+    shares = [(low + 1 - place, place - low), (-slope, slope), (0.0, 0.0)][order]
+    return [(low + i, share) for i, share in enumerate(shares) if 0 <= low + i < n]
+
+
+def _sample_grid(
+    x: np.ndarray, grid: np.ndarray, mode: int, padding: int, align: bool, order: list[int]
+) -> np.ndarray:
+    """Bilinear, with zeros outside."""
+    out = np.zeros((*x.shape[:2], *grid.shape[1:-1]), x.dtype)
+    for n, *at in np.ndindex(*grid.shape[:-1]):
+        place = grid[(n, *at)]
+        dims = range(len(place))
+        taps = [_weights(place[d], x.shape[-1 - d], align, order[d]) for d in reversed(dims)]
+        for combination in itertools.product(*taps):
+            pixel = tuple(i for i, _ in combination)
+            share = np.prod([weight for _, weight in combination])
+            out[(n, slice(None), *at)] += share * x[(n, slice(None), *pixel)]
+    return out
+
+
+_GRID = S(A((1, 2, 3, 4)), A((1, 2, 2, 2), _around), 0, 0, False, [0, 0, 0])
+_VOLUME = S(A((2, 1, 3, 2, 4)), A((2, 1, 1, 300, 3), _around), 0, 0, True, [0, 0, 0])
+case("_sample_grid", [_GRID, _VOLUME, S(A((1, 2, 3, 4)), A((1, 2, 2, 2), _around), 0, 0, True, [1, 0, 0]),
+                      S(A((1, 1, 3, 4)), A((1, 2, 2, 2), _around), 0, 0, False, [1, 1, 2])],
+     _sample_grid, tolerance=64, parity=False, fails=(
+         Fails(S(A((1, 1, 3, 4)), A((1, 2, 2, 3)), 0, 0, True, [0, 0, 0]), RuntimeError, "grid_sampler: expected an input (n, c, h, w) and a grid (n, h, w, 2), or (n, c, d, h, w) and (n, d, h, w, 3), got (1, 1, 3, 4) and (1, 2, 2, 3)"),
+         Fails(S(A((1, 1, 3, 4)), A((1, 2, 2, 2)), 3, 0, True, [0, 0, 0]), RuntimeError, "grid_sampler: expected mode 0, 1 or, for images, 2, got 3"),
+         Fails(S(A((1, 1, 1, 3, 4)), A((1, 1, 2, 2, 3)), 2, 0, True, [0, 0, 0]), RuntimeError,
+               "grid_sampler: expected mode 0, 1 or, for images, 2, got 2"),
+         Fails(S(A((1, 1, 3, 4)), A((1, 2, 2, 2)), 0, -1, True, [0, 0, 0]), RuntimeError, "grid_sampler: expected padding mode 0, 1 or 2, got -1"),
+         Fails(S(A((1, 1, 3, 4)), A((1, 2, 2, 2)), 0, 0, True, [0]), RuntimeError, "grid_sampler: expected 3 orders, got 1"),
+         Fails(S(A((1, 0, 3, 4)), A((1, 2, 2, 2)), 0, 0, True, [0, 0, 0]), RuntimeError, "grid_sampler: expected a non-empty input, got (1, 0, 3, 4)"),
      ))  # fmt: skip
+_PLACES = (0, 0, False)
+for _name, _samples in {
+    "grid_sampler": [S(A((1, 2, 3, 4)), A((1, 2, 2, 2), _around), *_PLACES)],
+    "grid_sampler_2d": [S(A((2, 1, 3, 2)), A((2, 1, 3, 2), _around), *_PLACES)],
+    "grid_sampler_3d": [S(A((2, 1, 3, 2, 4)), A((2, 1, 1, 3, 3), _around), *_PLACES)],
+}.items():
+    case(
+        _name,
+        _samples,
+        lambda x, grid, mode, padding, align: _sample_grid(x, grid, mode, padding, align, [0] * 3),
+        tolerance=64,
+    )
 
 
 def _shuffle(x: np.ndarray, r: int) -> np.ndarray:

@@ -37,42 +37,51 @@ backward_op(
 )
 
 
+_GRID = "int mode, int padding, bool align_corners, int[] order) -> Tensor"
+
 op(
-    "_gather_taps(Tensor self, Tensor index, Tensor weight) -> Tensor",
-    doc="Entry (n, c, r) is the sum over t of weight[n, t, r] times self[n, c, index[n, t, r]], "
-    "which is 0 at a place of -1.",
-    constants=("index",),
+    f"_sample_grid(Tensor self, Tensor grid, {_GRID}",
+    doc="Images (n, c, h, w) at the places of a grid (n, h', w', 2), or with a depth more; the "
+    "weights of the pixels differentiated order[i] times by the i-th coordinate.",
     grad={
-        "self": "_scatter_taps(grad, index, weight, self.size(2))",
-        "weight": "_dot_taps(grad, self, index)",
+        "self": "_spread_on_grid(grad, grid, self.shape, mode, padding, align_corners, order)",
+        "grid": "_grid_gradient(grad, self, grid, mode, padding, align_corners, order)",
     },
     variants="",
-    shape="resized(self, 2, index[2])",
+    shape="[self[0], self[1], *grid[1:-1]]",
     result="self",
 )
 backward_op(
-    "_scatter_taps(Tensor grad_output, Tensor index, Tensor weight, int size) -> Tensor",
-    doc="The transpose of _gather_taps: each gradient shared out over the entries it came from.",
-    constants=("index",),
+    f"_spread_on_grid(Tensor grad_output, Tensor grid, int[] input_size, {_GRID}",
+    doc="The transpose of _sample_grid: each gradient shared out over the pixels it came from.",
     grad={
-        "grad_output": "_gather_taps(grad, index, weight)",
-        "weight": "_dot_taps(grad_output, grad, index)",
+        "grad_output": "_sample_grid(grad, grid, mode, padding, align_corners, order)",
+        "grid": "_grid_gradient(grad_output, grad, grid, mode, padding, align_corners, order)",
     },
-    shape="resized(grad_output, 2, size)",
+    shape="input_size",
     result="grad_output",
 )
 backward_op(
-    "_dot_taps(Tensor grad_output, Tensor self, Tensor index) -> Tensor",
-    doc="Entry (n, t, r) is the sum over c of grad_output[n, c, r] times self[n, c, index[n, t, "
-    "r]].",
-    constants=("index",),
-    grad={
-        "grad_output": "_gather_taps(self, index, grad)",
-        "self": "_scatter_taps(grad_output, index, grad, self.size(2))",
-    },
-    shape="index",
-    result="grad_output",
+    f"_grid_gradient(Tensor grad_output, Tensor self, Tensor grid, {_GRID}",
+    doc="The gradient of _sample_grid for the grid.",
+    tags=("composite",),
+    shape="grid",
+    result="grid",
 )
+
+
+for _form in ("", "_2d", "_3d"):
+    op(
+        f"grid_sampler{_form}(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, "
+        "bool align_corners) -> Tensor",
+        doc="nn.functional.grid_sample with modes by their places: bilinear, nearest, bicubic; "
+        "zeros, border, reflection.",
+        compose="_sample_grid(input, grid, interpolation_mode, padding_mode, align_corners, "
+        "[0, 0, 0])",
+        variants="f",
+        shape="[input[0], input[1], *grid[1:-1]]",
+        result="input",
+    )
 
 
 @body_of("pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", variants="f")

@@ -150,17 +150,17 @@ def _pool(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     raise Unbatchable
 
 
-@rule("_gather_taps", "_scatter_taps", "_dot_taps")
-def _taps(level: Level, op: Operator, given: Sequence[Any]) -> Any:
+@rule("_sample_grid", "_spread_on_grid")
+def _grids(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     """The images of all samples are more images."""
-    if level.size == 0 or given[0].shape[0] == 0:
+    values, grid, *rest = given
+    if level.size == 0 or grid.shape[0] == 0:
         raise Unbatchable
+    if op.name == "_spread_on_grid":
+        rest[0] = [level.size * grid.shape[0], *rest[0][1:]]
     with level.outside():
-        flat = [
-            _aten.flatten(level.expanded(each), 0, 1) if isinstance(each, Tensor) else each
-            for each in given
-        ]
-        return level.wrap(_aten.unflatten(op.call(flat), 0, (level.size, -1)))
+        flat = [_aten.flatten(level.expanded(each), 0, 1) for each in (values, grid)]
+        return level.wrap(_aten.unflatten(op.call([*flat, *rest]), 0, (level.size, -1)))
 
 
 def folded(level: Level, op: Operator, given: Sequence[Any]) -> Any:

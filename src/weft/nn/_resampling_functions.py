@@ -13,12 +13,13 @@ from weft._runtime.exports import list_own as _list_own
 from weft._runtime.precision import full_precision as _full_precision
 from weft._runtime.torch_function import declare as _declare
 from weft.nn._adaptive_pooling_functions import adaptive_avg_pool1d, adaptive_avg_pool3d
-from weft.nn._dtype_checks import check_floating, check_one_dtype
 
 _resample = _C._aten._resample
-_gather_taps = _C._aten._gather_taps
+_grid_sampler = _C._aten.grid_sampler
 _adaptive_avg_pool2d = _C._nn.adaptive_avg_pool2d
 
+_GRID_MODES = ["bilinear", "nearest", "bicubic"]
+_GRID_PADDINGS = ["zeros", "border", "reflection"]
 # mode: how many dimensions an input has
 _DIMS = {
     "nearest": (3, 4, 5), "nearest-exact": (3, 4, 5), "area": (3, 4, 5),
@@ -358,89 +359,14 @@ def grid_sample(
     >>> weft.nn.functional.grid_sample(image, centre, align_corners=True)
     tensor([[[[1.5000]]]])
     """
-    spatial = input.dim() - 2
-    if spatial not in (2, 3) or grid.dim() != input.dim() or grid.size(-1) != spatial:
-        raise RuntimeError(
-            "grid_sample: expected an input (n, c, h, w) and a grid (n, h, w, 2), or (n, c, d, h, "
-            f"w) and (n, d, h, w, 3), got {tuple(input.shape)} and {tuple(grid.shape)}"
-        )
-    if mode not in ("bilinear", "nearest", "bicubic") or (mode == "bicubic" and spatial == 3):
+    if mode not in _GRID_MODES:
         raise ValueError(f"grid_sample: expected mode bilinear, nearest or bicubic, got {mode!r}")
-    if padding_mode not in ("zeros", "border", "reflection"):
+    if padding_mode not in _GRID_PADDINGS:
         raise ValueError(
             f"grid_sample: expected padding_mode zeros, border or reflection, got {padding_mode!r}"
         )
-    if input.numel() == 0 and min(input.shape[1:]) == 0:
-        raise RuntimeError(f"grid_sample: expected a non-empty input, got {tuple(input.shape)}")
-    check_floating("grid_sample", input)
-    check_one_dtype("grid_sample", "grid", grid, input)
-    sizes = list(input.shape[2:])
-    align = bool(align_corners)
-    x = input.float() if input.dtype in (_C.float16, _C.bfloat16) else input
-    at = grid.to(x.dtype)
-    positions = [_pixels(at.select(-1, i), sizes[-1 - i], align) for i in reversed(range(spatial))]
-
-    taps: list[tuple[Tensor, Tensor]] = []
-    for i, n in enumerate(sizes):
-        along = _taps_along(positions[i], n, mode, align, padding_mode)
-        taps = along if i == 0 else _combined(taps, along, n)
-    index = _C.stack([index for index, _ in taps], 1).flatten(2)
-    weight = _C.stack([weight for _, weight in taps], 1).flatten(2)
-    result = _gather_taps(x.flatten(2), index, weight)
-    return result.reshape([*x.shape[:2], *grid.shape[1:-1]]).to(input.dtype)
-
-
-def _taps_along(
-    place: Tensor, n: int, mode: str, align: bool, padding_mode: str
-) -> list[tuple[Tensor, Tensor]]:
-    """The pixels of one dimension that each place takes, -1 outside, and their weights."""
-    if mode == "bicubic":
-        low = place.detach().floor()
-        return [
-            (_index(_inside(low + i - 1, n, align, padding_mode), n), weight)
-            for i, weight in enumerate(_cubic_weights(place - low))
-        ]
-    place = _inside(place, n, align, padding_mode)
-    if mode == "nearest":  # the gradient of the place is 0
-        return [(_index(place.detach().round(), n), (place * 0).nan_to_num(0.0, 0.0, 0.0) + 1)]
-    low = place.detach().floor()
-    return [(_index(low, n), low + 1 - place), (_index(low + 1, n), place - low)]
-
-
-def _combined(
-    taps: list[tuple[Tensor, Tensor]], along: list[tuple[Tensor, Tensor]], n: int
-) -> list[tuple[Tensor, Tensor]]:
-    """Taps of some dimensions with those of the next one, of n pixels."""
-    made: list[tuple[Tensor, Tensor]] = []
-    for index, weight in taps:
-        for other, share in along:
-            flat = _C.where(index.bitwise_or(other) < 0, -1, index * n + other)
-            made.append((flat, weight * share))
-    return made
-
-
-def _index(place: Tensor, n: int) -> Tensor:
-    """Whole places as indices; -1 outside of n pixels."""
-    return _C.where((place >= 0).logical_and(place <= n - 1), place, -1.0).to(_C.int64)
-
-
-def _pixels(place: Tensor, n: int, align: bool) -> Tensor:
-    """From [-1, 1] to pixels."""
-    return (place + 1) * ((n - 1) / 2) if align else ((place + 1) * n - 1) / 2
-
-
-def _inside(place: Tensor, n: int, align: bool, padding_mode: str) -> Tensor:
-    """Places outside moved in, as padding_mode says; zeros leaves them."""
-    if padding_mode == "reflection":
-        low, span = (0.0, n - 1.0) if align else (-0.5, float(n))
-        if span == 0:
-            place = place * 0
-        else:
-            away = (place - low).abs()
-            turns = (away.detach() / span).floor()
-            rest = away - turns * span
-            place = _C.where(turns % 2 == 0, rest + low, span - rest + low)
-    return place if padding_mode == "zeros" else place.clamp(0, n - 1)
+    at, outside = _GRID_MODES.index(mode), _GRID_PADDINGS.index(padding_mode)
+    return _grid_sampler(input, grid, at, outside, bool(align_corners))
 
 
 _declare(globals())

@@ -327,19 +327,19 @@ def _resample(g: Any, x: Symbol, dim: int, index: Symbol, weight: Symbol) -> Any
     return g.call("sum.dim_IntList", taken * g.reshape(weight, shape), [dim + 1])
 
 
-@mapping("_gather_taps")
-def _gather_taps(g: Any, x: Symbol, index: Symbol, weight: Symbol) -> Any:
-    """Sums of entries (n, c, results), of those that index (n, taps, results) names; none at -1."""
-    inside = g.cast(g.call("ge.Scalar", index, 0), x.dtype)
-    places = g.call("clamp", index, 0)
-    total: Any = None
-    for tap in range(index.shape[1]):
-        at = g.call("unsqueeze", g.call("select.int", places, 1, tap), 1)
-        at = g.call("expand", at, [x.shape[0], x.shape[1], index.shape[2]])
-        share = g.call("select.int", g.cast(weight, x.dtype) * inside, 1, tap)
-        part = g.call("gather", x, 2, at) * g.call("unsqueeze", share, 1)
-        total = part if total is None else total + part
-    return total
+@mapping("grid_sampler", "grid_sampler_2d")
+def _grid_sampler(
+    g: Any, x: Symbol, grid: Symbol, mode: int, padding: int, align_corners: bool
+) -> Any:
+    names = ["bilinear", "nearest", "bicubic"] if g.opset < 20 else ["linear", "nearest", "cubic"]
+    if x.rank == 5 and g.opset < 20:
+        raise ValueError(
+            f"grid_sample: expected an opset of at least 20 for volumes, got {g.opset}"
+        )
+    return g.op(
+        "GridSample", x, grid, mode=names[mode], align_corners=int(align_corners),
+        padding_mode=["zeros", "border", "reflection"][padding],
+    )  # fmt: skip
 
 
 _MODES = {

@@ -319,15 +319,3 @@ def resample(input: Tensor, dim: int, index: Tensor, weight: Tensor) -> Tensor:
         part = input.index_select(dim, index.select(1, tap))
         result = result + part * weight.select(1, tap).reshape(shape)
     return result
-
-
-@_FUNCTIONS("aten::_gather_taps")
-def gather_taps(input: Tensor, index: Tensor, weight: Tensor) -> Tensor:
-    """Sums of entries that `index` names for each result; 0 at -1."""
-    taken = [input.size(0), input.size(1), index.size(2)]
-    result = _C.zeros(taken, dtype=input.dtype, device=input.device)
-    for tap in range(index.size(1)):
-        at = index.select(1, tap).unsqueeze(1)
-        entries = input.gather(2, at.clamp(min=0).expand(taken)).masked_fill(at < 0, 0)
-        result = result + entries * weight.select(1, tap).unsqueeze(1)
-    return result

@@ -260,24 +260,6 @@ def _convolution_mode(
 # Grids --------------------------------------------------------------------------------------------
 
 
-def grid_sampler(
-    input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
-) -> Tensor:
-    """nn.functional.grid_sample with modes by their places: bilinear, nearest, bicubic; zeros,
-    border, reflection.
-
-    >>> image, centre = weft.arange(4.0).reshape(1, 1, 2, 2), weft.zeros(1, 1, 1, 2)
-    >>> weft.grid_sampler(image, centre, 0, 0, True)
-    tensor([[[[1.5000]]]])
-    """
-    mode = ["bilinear", "nearest", "bicubic"][interpolation_mode]
-    padding = ["zeros", "border", "reflection"][padding_mode]
-    return F.grid_sample(input, grid, mode, padding, align_corners)
-
-
-grid_sampler_2d = grid_sampler_3d = grid_sampler
-
-
 def affine_grid_generator(theta: Tensor, size: list[int], align_corners: bool) -> Tensor:
     """nn.functional.affine_grid.
 
@@ -352,7 +334,7 @@ __all__ = [
     "_convolution", "_convolution_mode", "affine_grid_generator", "alpha_dropout",
     "alpha_dropout_", "batch_norm_stats", "convolution", "dropout_", "embedding_bag",
     "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout", "feature_dropout_",
-    "grid_sampler", "grid_sampler_2d", "grid_sampler_3d", "group_norm", "instance_norm",
+    "group_norm", "instance_norm",
     "native_batch_norm", "native_dropout", "native_group_norm", "native_layer_norm",
 ]  # fmt: skip
 
