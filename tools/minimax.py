@@ -124,6 +124,11 @@ def erf_tail(z: mpf) -> mpf:
     return mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1 if z > mpf("1e-24") else 2 / mp.sqrt(mp.pi) - 1
 
 
+def inverse_erf(w: mpf) -> mpf:
+    y = mp.sqrt(-mp.expm1(-w))
+    return mp.erfinv(y) / y if y > mpf("1e-20") else mp.sqrt(mp.pi) / 2
+
+
 # Name, what it approximates, function, weight, interval, degree.
 TABLES: list[tuple[str, str, Function, Function, mpf, mpf, int]] = [
     ("EXP_32", "(e^r - 1 - r) / r^2", exp_tail, exp_weight, -HALF_LN2, HALF_LN2, 4),
@@ -235,6 +240,33 @@ TABLES: list[tuple[str, str, Function, Function, mpf, mpf, int]] = [
         lambda x: mp.sqrt(normal_tail(x)),
         mpf(0),
         mpf("5.6"),
+        9,
+    ),
+    (
+        "ERFINV_CENTRE",
+        "erfinv y / y in w - 3.125, w = -log(1 - y^2) up to 6.25",
+        lambda x: inverse_erf(x + mpf("3.125")),
+        lambda x: 1 / inverse_erf(x + mpf("3.125")),
+        mpf("-3.125"),
+        mpf("3.126"),
+        12,
+    ),
+    (
+        "ERFINV_TAIL_32",
+        "erfinv y / y in sqrt w - 3.3, up to the last y before 1",
+        lambda x: inverse_erf((x + mpf("3.3")) ** 2),
+        lambda x: 1 / inverse_erf((x + mpf("3.3")) ** 2),
+        mpf("-0.81"),
+        mpf("0.81"),
+        10,
+    ),
+    (
+        "ERFINV_TAIL_64",
+        "the same in sqrt w - 4.4",
+        lambda x: inverse_erf((x + mpf("4.4")) ** 2),
+        lambda x: 1 / inverse_erf((x + mpf("4.4")) ** 2),
+        mpf("-1.91"),
+        mpf("1.61"),
         9,
     ),
 ]

@@ -17,16 +17,17 @@ int64_t row_grain(int64_t run) { return (int64_t{1} << 14) / std::max<int64_t>(r
 template <class T>
 void read_rows(const IndexPlan& plan, const T* self, T* out, int64_t begin, int64_t end) {
   const int64_t run = plan.run;
-  for (int64_t row = begin; row < end; ++row) {
-    const T* from = self + plan.row_offset(row);
-    T* to = out + row * run;
-    if (!plan.after.empty()) {
-      for (int64_t i = 0; i < run; ++i) to[i] = from[plan.after[static_cast<size_t>(i)]];
-    } else if (run == 1) {
-      *to = *from;
-    } else {
-      std::memcpy(to, from, static_cast<size_t>(run) * sizeof(T));
-    }
+  if (!plan.after.empty()) {
+    const int64_t* after = plan.after.data();
+    plan.each_row(begin, end, [=](int64_t row, int64_t offset) {
+      for (int64_t i = 0; i < run; ++i) out[row * run + i] = self[offset + after[i]];
+    });
+  } else if (run == 1) {
+    plan.each_row(begin, end, [=](int64_t row, int64_t offset) { out[row] = self[offset]; });
+  } else {
+    plan.each_row(begin, end, [=](int64_t row, int64_t offset) {
+      std::memcpy(out + row * run, self + offset, static_cast<size_t>(run) * sizeof(T));
+    });
   }
 }
 
@@ -49,24 +50,24 @@ void for_each_written_row(const IndexPlan& plan, Fn&& body) {
   const auto groups = static_cast<int64_t>(plan.before.size());
   if (picked == 0 || plan.run == 0) return;
   parallel_for(groups, row_grain(plan.run * picked), [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin * picked; row < end * picked; ++row) body(row);
+    plan.each_row(begin * picked, end * picked, body);
   });
 }
 
 template <class T>
 void write_rows(const IndexPlan& plan, const T* values, T* self) {
-  for_each_written_row(plan, [&](int64_t row) {
+  for_each_written_row(plan, [&](int64_t row, int64_t offset) {
     const T* from = values + row * plan.run;
-    T* to = self + plan.row_offset(row);
+    T* to = self + offset;
     for (int64_t i = 0; i < plan.run; ++i) to[plan.element_offset(i)] = from[i];
   });
 }
 
 template <class T>
 void add_rows(const IndexPlan& plan, const T* values, T* self) {
-  for_each_written_row(plan, [&](int64_t row) {
+  for_each_written_row(plan, [&](int64_t row, int64_t offset) {
     const T* from = values + row * plan.run;
-    T* to = self + plan.row_offset(row);
+    T* to = self + offset;
     if (plan.after.empty()) {
       for (int64_t i = 0; i < plan.run; ++i) accumulate(to[i], from[i]);
     } else {

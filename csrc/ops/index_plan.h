@@ -4,6 +4,7 @@
 //   result[before..., picked..., after...] = self[before_offset + picked_offset + after_offset]
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "ops/support.h"
@@ -18,11 +19,19 @@ struct IndexPlan {
   Dims result_sizes;
 
   int64_t rows() const { return static_cast<int64_t>(before.size() * picked.size()); }
-  // Offset of the row's first element, and of element i of a row relative to it.
-  int64_t row_offset(int64_t row) const {
+  // Calls of(row, offset of its first element) for some rows.
+  template <class Of>
+  void each_row(int64_t begin, int64_t end, const Of& of) const {
     const auto count = static_cast<int64_t>(picked.size());
-    return before[static_cast<size_t>(row / count)] + picked[static_cast<size_t>(row % count)];
+    for (int64_t row = begin; row < end;) {
+      const int64_t start = before[static_cast<size_t>(row / count)], at = row % count;
+      const int64_t* offset = picked.data() + at;
+      for (const int64_t stop = std::min(end, row - at + count); row < stop; ++row) {
+        of(row, start + *offset++);
+      }
+    }
   }
+  // Of element i of a row, relative to its first.
   int64_t element_offset(int64_t i) const {
     return after.empty() ? i : after[static_cast<size_t>(i)];
   }

@@ -81,22 +81,39 @@ Taps taps_of(const char* op, const Tensor& index, const Tensor& weight, int64_t 
 
 int64_t grain_of(int64_t work) { return (int64_t{1} << 15) / std::max<int64_t>(1, work) + 1; }
 
-// Lines [begin, end) of outer x outputs, each of `inner` elements.
+// Lines [begin, end) of outer x outputs, of one element each.
+template <class T>
+void resample_elements(const Split3& s, const Taps& t, const T* in, T* out, int64_t begin,
+                       int64_t end) {
+  for (int64_t line = begin; line < end;) {
+    const int64_t first = line % t.outputs, stop = std::min(end, line - first + t.outputs);
+    const T* from = in + line / t.outputs * s.size;
+    const auto* index = t.index.data_as<const int64_t>() + first * t.taps;
+    const auto* weight = t.weight.data_as<const T>() + first * t.taps;
+    if (t.taps == 2) {
+      for (; line < stop; ++line, index += 2, weight += 2) {
+        out[line] = weight[0] * from[index[0]] + weight[1] * from[index[1]];
+      }
+    }
+    for (; line < stop; ++line, index += t.taps, weight += t.taps) {
+      T sum(0);
+      for (int64_t k = 0; k < t.taps; ++k) sum += weight[k] * from[index[k]];
+      out[line] = sum;
+    }
+  }
+}
+
+// The same for lines of `inner` elements.
 template <class T>
 void resample_lines(const Split3& s, const Taps& t, const T* in, T* out, int64_t begin,
                     int64_t end) {
   const auto* index = t.index.data_as<const int64_t>();
   const auto* weight = t.weight.data_as<const T>();
+  if (s.inner == 1) return resample_elements(s, t, in, out, begin, end);
   for (int64_t line = begin; line < end; ++line) {
     const int64_t row = line % t.outputs * t.taps;
     const T* from = in + line / t.outputs * s.size * s.inner;
     T* to = out + line * s.inner;
-    if (s.inner == 1) {
-      T sum(0);
-      for (int64_t k = row; k < row + t.taps; ++k) sum += weight[k] * from[index[k]];
-      *to = sum;
-      continue;
-    }
     std::fill_n(to, s.inner, T(0));
     for (int64_t k = row; k < row + t.taps; ++k) {
       const T* entry = from + index[k] * s.inner;

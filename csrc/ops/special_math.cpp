@@ -1,4 +1,4 @@
-// Special functions computed in double, element by element: digamma, polygamma, erfinv, Bessel.
+// Special functions computed in double, element by element: digamma, polygamma, Bessel.
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -58,26 +58,6 @@ double zeta_of(double s, double q) {
     factor *= (s + 2 * k + 1) * (s + 2 * k + 2) / (q * q);
   }
   return sum.value();
-}
-
-// A rough guess made exact by steps of Halley's method.
-double erfinv_of(double y) {
-  if (!(std::abs(y) <= 1)) return kNan;
-  if (std::abs(y) == 1) return std::copysign(kInf, y);
-  if (y == 0) return y;
-  // Winitzki's guess: a few per mille, enough to converge from.
-  const double tail = std::log1p(-y * y), a = 0.147;
-  const double middle = 2 / (std::numbers::pi * a) + tail / 2;
-  double x = std::copysign(std::sqrt(std::sqrt(middle * middle - tail / a) - middle), y);
-  for (int i = 0; i < 4; ++i) {
-    // In the tails the complement keeps the digits that erf has lost.
-    const double miss = std::abs(y) > 0.5
-                            ? std::copysign(1.0, y) * ((1 - std::abs(y)) - std::erfc(std::abs(x)))
-                            : std::erf(x) - y;
-    const double step = miss / (2 * std::numbers::inv_sqrtpi * std::exp(-x * x));
-    x -= step / (1 + x * step);
-  }
-  return x;
 }
 
 // What the modified Bessel function of order 0 or 1 has beside exp(x), at large x.
@@ -166,8 +146,6 @@ Tensor polygamma(int64_t n, const Tensor& self) {
   const double scale = (n % 2 == 1 ? 1 : -1) * std::tgamma(order + 1);
   return mapped("polygamma", self, [=](double x) { return scale * zeta_of(order + 1, x); });
 }
-
-Tensor erfinv(const Tensor& self) { return mapped("erfinv", self, erfinv_of); }
 
 Tensor i0(const Tensor& self) {
   return mapped("i0", self, [](double x) { return bessel_of(0, x); });

@@ -166,14 +166,3 @@ case("mvlgamma", [S(_ABOVE, 1), S(_ABOVE, 3)], _mvlgamma, tolerance=20,
      fails=(Fails(S(_ABOVE, 0), RuntimeError, "mvlgamma: expected p >= 1, got 0"),))  # fmt: skip
 case("i0", [*_SPREAD, S(A((30,), lambda rng, shape: rng.uniform(-60, 60, shape)))], _by_mpmath("besseli", 0), tolerance=8)
 case("special_i1", [*_SPREAD, S(A((30,), lambda rng, shape: rng.uniform(-60, 60, shape)))], _by_mpmath("besseli", 1), tolerance=8)
-
-
-def _inverse_in_place(function: Any) -> None:
-    x = weft.tensor([0.5, -0.25, 0.0])
-    assert function(x) is x
-    np.testing.assert_allclose(x.numpy(), [0.47693628, -0.22531206, 0.0], rtol=1e-6)
-    with pytest.raises(RuntimeError, match=r"erfinv_: expected a result of dtype int64 and shape \(1,\), got float32"):
-        function(weft.tensor([0]))
-
-
-case("erfinv_", check=_inverse_in_place, grad=False)

@@ -335,6 +335,7 @@ acos = _function(_trig.acos, _complex.acos)
 atan = _function(_trig.atan, _complex.atan)
 erf = _function(_special.erf)
 erfc = _function(_special.erfc)
+erfinv = _function(_special.erfinv)
 normal_cdf = _function(_special.normal_cdf)
 
 

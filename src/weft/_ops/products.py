@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft._ops.table import body_of, op, ops
+from weft._ops.table import backward_op, body_of, op, ops
 
 
 @body_of("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", variants="", out="out")
@@ -59,9 +59,34 @@ def _cdist(x1: Any, x2: Any, p: Any, compute_mode: Any) -> Any:
         x1.dtype == ops.float32 or x1.dtype == ops.float64 or (p == 2.0 and by_product),
         "cdist: expected dtype float32 or float64, got ", x1.dtype,
     )  # fmt: skip
+    if p == 2.0:
+        return x1._euclidean(x2)
     return (x1.unsqueeze(-2) - x2.unsqueeze(-3)).linalg_vector_norm(p, [-1])
 
 
+op(
+    "_euclidean(Tensor self, Tensor other) -> Tensor",
+    doc="The Euclidean distances between the rows of self and those of other.",
+    grad={
+        "self": "_difference_sums(grad / result.masked_fill(result == 0, inf), self, other)",
+        "other": "_difference_sums((grad / result.masked_fill(result == 0, inf)).mT, other, self)",
+    },
+    variants="",
+    shape="[*broadcast(self[:-2], other[:-2]), self[-2], other[-2]]",
+    result="self",
+)
+backward_op(
+    "_difference_sums(Tensor weight, Tensor x1, Tensor x2) -> Tensor",
+    doc="Entry (..., i, k) is the sum over j of weight[..., i, j] times x1[..., i, k] - x2[..., j, "
+    "k].",
+    grad={
+        "weight": "(grad * x1).sum([-1], keepdim=True) - grad @ x2.mT",
+        "x1": "grad * weight.sum([-1], keepdim=True)",
+        "x2": "-(weight.mT @ grad)",
+    },
+    shape="[*broadcast(x1[:-2], x2[:-2]), x1[-2], x1[-1]]",
+    result="x1",
+)
 op(
     "dist(Tensor self, Tensor other, Scalar p=2) -> Tensor",
     doc="The p-norm of self - other.",

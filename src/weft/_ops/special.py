@@ -43,11 +43,14 @@ _native(
     "The n-th derivative of digamma.",
     variants="fm",
 )
-_native(
+op(
     "erfinv(Tensor self) -> Tensor",
-    "grad * (result * result).exp() * 0.886226925452758",
-    "x with erf(x) = self.",
-    variants=None,
+    doc="x with erf(x) = self.",
+    pointwise=lambda self: lang.erfinv(self),
+    promotion="floating",
+    dtypes=FLOATS,
+    grad={"self": "grad * (result * result).exp() * 0.886226925452758"},
+    inplace_variants="m",
 )
 
 

@@ -57,6 +57,13 @@ def _factor(level: Level, tensor: Tensor, rank: int, vector_dim: int) -> Tensor:
     return made if samples is None else inserted(made, rank - max(tensor.dim(), 2))
 
 
+@rule("_euclidean", "_difference_sums")
+def _pairs_of_rows(level: Level, op: Operator, given: Sequence[Any]) -> Any:
+    rank = max(each.dim() for each in given)
+    with level.outside():
+        return level.wrap(op.call([_factor(level, each, rank, -1) for each in given]))
+
+
 @rule("linear")
 def _linear(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     x, weight, bias = given[0], given[1], op.value(given, "bias")

@@ -195,6 +195,9 @@ def embedding_bag(
         rows = rows.float()
     if factors is not None:
         rows = rows * factors.unsqueeze(1)
+    if input.dim() == 2 and input.size(1) > 0 and padding_idx is None and mode != "max":
+        bags = rows.reshape(count, input.size(1), weight.size(1))
+        return (bags.sum(1) if mode == "sum" else bags.mean(1)).to(weight.dtype)
     result = rows.new_zeros((count, weight.size(1)))
     if mode == "max":
         index = bag.unsqueeze(1).expand(rows.shape)

@@ -314,6 +314,15 @@ def _nll_loss(
     return g.squeeze(made, 0) if single and kind == "none" else made
 
 
+# Distances --------------------------------------------------------------------------------------
+
+
+@mapping("_euclidean")
+def _euclidean(g: Any, x: Symbol, y: Symbol) -> Any:
+    difference = g.call("unsqueeze", x, -2) - g.call("unsqueeze", y, -3)
+    return g.call("linalg_vector_norm", difference, 2, [-1])
+
+
 # Resampling ---------------------------------------------------------------------------------------
 
 
