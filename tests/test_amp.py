@@ -132,6 +132,16 @@ CALLS: dict[str, Callable[[Any, Make], Any]] = {
         for mode in ("constant", "reflect", "replicate", "circular")
         for dims in (1, 2, 3)
     },
+    **{
+        f"{name} of a product": lambda lib, m, name=name: getattr(lib.fft, name)(
+            m(2, 2) @ m(2, 2)
+        ).abs()
+        for name in (
+            "hfft",
+            "ihfft",
+            *(f"{i}{r}fft{n}" for i in ("", "i") for r in ("", "r") for n in ("", "2", "n")),
+        )
+    },
     "rnn": lambda lib, m: recurrent(lib, "RNN", m(3, 2, 2))[0],
     "rnn's state": lambda lib, m: recurrent(lib, "RNN", m(3, 2, 2))[1],
     "gru": lambda lib, m: recurrent(lib, "GRU", m(3, 2, 2))[0],

@@ -13,6 +13,7 @@ from weft import _C
 from weft._C import Tensor
 from weft._functions.out import casting_takes_out, factory_takes_out, takes_out
 from weft._runtime.data_dependent import data_dependent
+from weft._runtime.precision import full_precision as _full_precision
 from weft._runtime.torch_function import declare as _declare
 from weft._tensor.aliases import numpy_names
 
@@ -162,6 +163,7 @@ def _real_inverse(function: str, input: Tensor, s: Any, dim: Any, norm: str | No
 # ---- one dimension ----
 
 
+@_full_precision
 @numpy_names
 @takes_out
 def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
@@ -178,6 +180,7 @@ def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = N
     return _transform("fft", input, _size("fft", n), dim, norm, False)
 
 
+@_full_precision
 @numpy_names
 @takes_out
 def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
@@ -191,6 +194,7 @@ def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
     return _transform("ifft", input, _size("ifft", n), dim, norm, True)
 
 
+@_full_precision
 @numpy_names
 @takes_out
 def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
@@ -205,6 +209,7 @@ def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
     return _real_transform("rfft", input, _size("rfft", n), dim, norm)
 
 
+@_full_precision
 @numpy_names
 @casting_takes_out
 def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
@@ -220,6 +225,7 @@ def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None =
     return _real_inverse("irfft", input, _size("irfft", n), dim, norm)
 
 
+@_full_precision
 @numpy_names
 @casting_takes_out
 def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
@@ -234,6 +240,7 @@ def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
     return hfftn(input, _size("hfft", n), [dim], norm)
 
 
+@_full_precision
 @numpy_names
 @takes_out
 def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
@@ -251,6 +258,7 @@ def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None =
 # ---- several ----
 
 
+@_full_precision
 @numpy_names
 @takes_out
 def fftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
@@ -267,6 +275,7 @@ def fftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None)
     return _transform("fftn", input, s, dim, norm, False)
 
 
+@_full_precision
 @numpy_names
 @takes_out
 def ifftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
@@ -281,6 +290,7 @@ def ifftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None
     return _transform("ifftn", input, s, dim, norm, True)
 
 
+@_full_precision
 @numpy_names
 @takes_out
 def rfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
@@ -295,6 +305,7 @@ def rfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None
     return _real_transform("rfftn", input, s, dim, norm)
 
 
+@_full_precision
 @numpy_names
 @casting_takes_out
 def irfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
@@ -349,7 +360,8 @@ def _over_two(name: str, example: str) -> Any:
     two.__name__ = two.__qualname__ = f"{name}2"
     told = f"{name}n over two dimensions.\n\nArguments, dtypes and errors are those of {name}n."
     two.__doc__ = f"{told}\n{example}"
-    return numpy_names(casting_takes_out(two) if name in ("irfft", "hfft") else takes_out(two))
+    made = numpy_names(casting_takes_out(two) if name in ("irfft", "hfft") else takes_out(two))
+    return made if name in ("hfft", "ihfft") else _full_precision(made)  # as in PyTorch
 
 
 fft2 = _over_two(
