@@ -97,6 +97,93 @@ def test_transposed_convolutions_share_a_class():
     assert not isinstance(weft.nn.Conv2d(1, 1, 1), shared)
 
 
+MATRIX, BYTES = weft.eye(2).long(), weft.tensor([1, 2], dtype=weft.uint8)
+NUMBERS = {
+    "fraction beside integers": lambda: weft.addr(MATRIX, LONG, LONG, beta=0.5),
+    "whole float beside integers": lambda: weft.addr(MATRIX, LONG, LONG, alpha=2.0),
+    "fraction beside bools": lambda: weft.addr(MATRIX > 0, BOOL, BOOL, alpha=0.5),
+    "bool beside integers": lambda: weft.addr(MATRIX, LONG, LONG, alpha=True),
+    "bool beside floats": lambda: weft.addr(weft.eye(2), HALF, HALF, beta=True),
+    "complex value": lambda: weft.addcmul(LONG, LONG, LONG, value=1j),
+    "above the last byte": lambda: BYTES.masked_fill(BOOL, 255.5),
+    "below zero": lambda: weft.full((2,), -0.5, dtype=weft.uint8),
+    "element": lambda: BYTES.clone().__setitem__(0, -0.5),
+    "threshold": lambda: F.threshold(BYTES, 300, 1),
+    "negative threshold": lambda: F.threshold(BYTES, -1.5, 1),
+    "infinite threshold": lambda: F.threshold(LONG, math.inf, 1),
+    "mean of integers": lambda: F.hinge_embedding_loss(LONG, LONG),
+    "softshrink": lambda: F.softshrink(LONG),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_that_no_dtype_takes(name):
+    with pytest.raises(RuntimeError, match="expected"):
+        NUMBERS[name]()
+
+
+def test_numbers_lose_their_fractions():
+    assert weft.addcmul(LONG, LONG, LONG, value=2.7).tolist() == [3, 10]
+    added = weft.zeros(2, dtype=weft.int64).index_add(0, weft.tensor([0, 0]), LONG, alpha=1.5)
+    assert added.tolist() == [3, 0]
+    assert BOOL.index_add(0, weft.tensor([1]), BOOL[:1], alpha=2).tolist() == [True, True]
+    loss = F.hinge_embedding_loss(LONG, weft.tensor([1, -1]), margin=3.5, reduction="none")
+    assert loss.dtype == weft.int64 and loss.tolist() == [1, 1]
+    assert F.hinge_embedding_loss(LONG, LONG, reduction="sum").item() == 3
+    vectors = weft.addr(MATRIX > 0, LONG, BOOL)
+    assert vectors.dtype == weft.int64 and vectors.tolist() == [[2, 0], [2, 1]]
+
+
+@pytest.mark.parametrize("value", [BOOL[0], weft.tensor(1 + 2j), weft.tensor(3)])
+def test_a_number_is_its_own_choice(value):
+    for found in (value.kthvalue(1), value.mode()):
+        assert weft.equal(found.values, value) and found.indices.item() == 0
+
+
+def test_losses_of_other_dtypes():
+    assert F.smooth_l1_loss(LONG, LONG + 2, beta=0, reduction="none").tolist() == [2, 2]
+    assert F.smooth_l1_loss(COMPLEX, COMPLEX + 3j, beta=0).item() == 3
+    assert F.soft_margin_loss(COMPLEX * 0, COMPLEX).item() == pytest.approx(math.log(2))
+    assert F.pdist(weft.ones(1, 3, dtype=weft.float16)).dtype == weft.float16
+
+
+@pytest.mark.parametrize("sizes", [(0, 3), (3, 0), (0, 0)])
+def test_norms_of_empty_matrices(sizes):
+    x = weft.zeros(*sizes)
+    for order in (2, "fro", "nuc"):
+        assert weft.linalg.norm(x, order).item() == 0
+    assert weft.linalg.norm(weft.zeros(3, 0), 1, keepdim=True).tolist() == [[0]]
+    assert weft.linalg.norm(weft.zeros(0, 3), math.inf).item() == 0
+    with pytest.raises(RuntimeError, match="matrix_norm: expected ord"):
+        weft.linalg.norm(x, 0)
+    with pytest.raises(IndexError):
+        weft.linalg.norm(weft.zeros(0, 0), -1)
+
+
+def test_everything_is_dropped_without_draws():
+    for x in (BOOL.reshape(1, 2, 1), COMPLEX.reshape(1, 3, 1)):
+        before = weft.get_rng_state()
+        for drop in (F.dropout1d, F.alpha_dropout, F.feature_alpha_dropout):
+            found = drop(x, 1.0, True)
+            assert found.dtype == x.dtype and not found.any()
+        assert weft.equal(weft.get_rng_state(), before)
+
+
+def test_sums_of_trapezoids_do_not_wrap():
+    y = weft.tensor([100, 200, 150], dtype=weft.uint8)
+    assert weft.trapezoid(y).item() == 325 and weft.trapezoid(y, dx=2).item() == 650
+
+
+def test_short_ranges_of_bools():
+    assert weft.linspace(0, 2, 1, dtype=weft.bool).tolist() == [False]
+    assert weft.logspace(0, 2, 1, dtype=weft.bool).tolist() == [True]
+
+
+def test_medians_leave_nan_out_without_a_mask():
+    assert weft.masked.median(weft.tensor([1.0, math.nan, 3.0])).item() == 1
+    assert weft.masked.median(LONG).item() == 1 and weft.masked.median(BOOL).item() is False
+
+
 INTS, TRUE = weft.arange(16).reshape(1, 1, 4, 4), weft.ones(1, 1, 4, 4) > 0
 VOLUME = weft.arange(64).reshape(1, 1, 4, 4, 4)
 COMPLEX = weft.ones(3, dtype=weft.complex64)
@@ -134,6 +221,27 @@ DTYPES = {
     "normal_": lambda: LONG.clone().normal_(),
     "bincount": lambda: weft.bincount(HALF),
     "sort": lambda: COMPLEX.sort(),
+    "dilated": lambda: F.conv2d(INTS.int(), INTS[..., :2, :2].int(), dilation=2),
+    "dilated line": lambda: F.conv1d(INTS[0].byte(), INTS[0, :, :, :1].byte(), dilation=2),
+    "dilated volume": lambda: F.conv3d(VOLUME.int(), VOLUME[..., :2].int(), dilation=(2, 1, 1)),
+    "transposed": lambda: F.conv_transpose2d(INTS.int(), INTS.int()),
+    "transposed line": lambda: F.conv_transpose1d(INTS[0, :, :1].byte(), INTS[0, :, :1].byte()),
+    "transposed volume": lambda: F.conv_transpose3d(VOLUME.int(), VOLUME.int()),
+    "threshold": lambda: F.threshold(BOOL, 0, 1),
+    "cumprod": lambda: BOOL.cumprod(0, dtype=weft.bool),
+    "masked.cumprod": lambda: weft.masked.cumprod(BOOL, 0),
+    "logspace": lambda: weft.logspace(0, 2, 2, dtype=weft.bool),
+    "tril_indices": lambda: weft.tril_indices(2, 2, dtype=weft.uint8),
+    "triu_indices": lambda: weft.triu_indices(2, 2, dtype=weft.int16),
+    "dropout": lambda: F.dropout(COMPLEX),
+    "segment_reduce": lambda: weft.segment_reduce(HALF, "sum", lengths=weft.tensor([2]).byte()),
+    "svd": lambda: weft.linalg.svd(MATRIX),
+    "cummax": lambda: COMPLEX.cummax(0),
+    "unique": lambda: COMPLEX.unique(),
+    "avg_pool2d": lambda: F.avg_pool2d(TRUE, 2),
+    "histogram": lambda: weft.histogram(LONG, 2),
+    "mvlgamma": lambda: BOOL.mvlgamma(1),
+    "rms_norm": lambda: F.rms_norm(LONG, [2]),
 }
 
 

@@ -272,7 +272,7 @@ Operands computed(const Operands& o) {
 void check(const Operands& o) {
   const char* op = "scaled_dot_product_attention";
   const DType dtype = o.query.dtype();
-  WEFT_CHECK(is_floating(dtype), op, ": expected a floating dtype, got ", dtype);
+  WEFT_CHECK_AS(NotImplemented, is_floating(dtype), op, ": expected a floating dtype, got ", dtype);
   WEFT_CHECK(o.key.dtype() == dtype && o.value.dtype() == dtype, op,
              ": expected query, key and value of one dtype, got ", dtype, ", ", o.key.dtype(),
              " and ", o.value.dtype());

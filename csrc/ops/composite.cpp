@@ -217,6 +217,7 @@ Tensor conv_transpose2d(const Tensor& input, const Tensor& weight, const Tensor&
   WEFT_CHECK(weight.dim() == 4 && weight.sizes()[0] == input.size(-3) && groups >= 1, op,
              ": expected a weight of shape (C, O / groups, kH, kW) for input ",
              AsTuple{input.sizes()}, ", got ", AsTuple{weight.sizes()});
+  conv::check_not_short(op, input, "a transpose");
   const int64_t channels = weight.sizes()[1] * groups;
   WEFT_CHECK(!bias.defined() || (bias.dim() == 1 && bias.numel() == channels), op,
              ": expected a bias of shape (", channels, ",), got ", AsTuple{bias.sizes()});

@@ -122,6 +122,9 @@ Geometry checked(const Tensor& input, const Tensor& weight, const Tensor& bias,
                  const conv::Window& window) {
   const Geometry g = conv::geometry("conv2d", input.sizes(), weight.sizes(), window);
   check_dtypes("conv2d", input, weight);
+  if (!std::ranges::all_of(window.dilation, [](int64_t step) { return step == 1; })) {
+    conv::check_not_short("conv2d", input, "a dilation");
+  }
   if (bias.defined()) {
     check_dtypes("conv2d", input, bias);
     WEFT_CHECK(bias.dim() == 1 && bias.numel() == g.out_channels,

@@ -81,4 +81,11 @@ void dispatch_conv(const char* op, DType dtype, Fn&& fn) {
   WEFT_CHECK_AS(NotImplemented, known, op, ": expected a floating or complex dtype, got ", dtype);
 }
 
+// Of integers int64 alone is convolved with a dilation, and transposed.
+inline void check_not_short(const char* op, const Tensor& x, const char* what) {
+  const bool is_short = is_integral(x.dtype()) && x.dtype() != DType::I64;
+  WEFT_CHECK_AS(NotImplemented, !is_short, op, ": expected int64 or no integers for ", what,
+                ", got ", x.dtype());
+}
+
 }  // namespace weft::native::conv

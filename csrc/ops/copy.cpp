@@ -208,7 +208,8 @@ void check_range(const Scalar& value, DType dtype, const char* op) {
         }
         return std::in_range<T>(v);
       }
-      const double v = std::trunc(value.to_double());
+      const double v = value.to_double();
+      if (v > static_cast<double>(Limits::max())) return false;
       return v >= static_cast<double>(Limits::min()) &&
              v < std::ldexp(1.0, std::numeric_limits<T>::digits);
     }

@@ -7,6 +7,7 @@
 #include "ops/accumulate.h"
 #include "ops/index_plan.h"
 #include "ops_arithmetic.h"
+#include "ops_factories.h"
 
 namespace weft::native {
 namespace {
@@ -155,6 +156,15 @@ Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {
   return read("index_select", self, plan_index("index_select", self, along(dim, places), false));
 }
 
+namespace {
+
+// In the dtype of `x`, to which the factor is converted first.
+Tensor scaled(const Tensor& x, const Scalar& factor) {
+  return ops::mul(x, ops::full({}, factor, x.dtype()));
+}
+
+}  // namespace
+
 Tensor index_add_(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
                   const Scalar& alpha) {
   dim = wrap_dim("index_add", dim, self.dim());
@@ -164,7 +174,7 @@ Tensor index_add_(const Tensor& self, int64_t dim, const Tensor& index, const Te
   WEFT_CHECK(from.sizes() == plan.result_sizes, "index_add: expected a source of shape ",
              AsTuple{plan.result_sizes}, ", got ", AsTuple{source.sizes()});
   const bool plain = !alpha.is_complex() && alpha.to_double() == 1;
-  write("index_add", target, plan, plain ? from : ops::mul(from, alpha), true);
+  write("index_add", target, plan, plain ? from : scaled(from, alpha), true);
   return self;
 }
 

@@ -43,6 +43,9 @@ void check_numbers(const char* op, const Tensor& self) {
                 ": expected a numeric dtype, got bool");
 }
 
+// What is picked from a number, of any dtype: itself, at 0.
+Pair itself(const Tensor& number) { return {contiguous_copy(number), ops::zeros({}, DType::I64)}; }
+
 // place = the middle of the first `count` entries, or the first NaN where there is one.
 Pair middle(const char* op, const Tensor& self, int64_t dim, bool keepdim, bool skip_nan) {
   dim = wrap_dim(op, dim, self.dim());
@@ -79,11 +82,11 @@ Pair nanmedian(const Tensor& self, int64_t dim, bool keepdim) {
 
 Pair kthvalue(const Tensor& self, int64_t k, int64_t dim, bool keepdim) {
   dim = wrap_dim("kthvalue", dim, self.dim());
-  check_numbers("kthvalue", self);
   const int64_t length = length_along("kthvalue", self, dim);
   WEFT_CHECK(k >= 1 && k <= length, "kthvalue: expected k in [1, ", length, "], got ", k);
+  if (self.dim() == 0) return itself(self);
+  check_numbers("kthvalue", self);
   const auto [values, indices] = ops::sort(self, dim, false);
-  if (self.dim() == 0) return {values, indices};
   const Tensor value = ops::narrow(values, dim, k - 1, 1);
   const Tensor index = ops::narrow(indices, dim, k - 1, 1);
   if (keepdim) return {contiguous_copy(value), contiguous_copy(index)};
@@ -93,8 +96,8 @@ Pair kthvalue(const Tensor& self, int64_t k, int64_t dim, bool keepdim) {
 Pair mode(const Tensor& self, int64_t dim, bool keepdim) {
   dim = wrap_dim("mode", dim, self.dim());
   const int64_t length = length_along("mode", self, dim);
+  if (self.dim() == 0) return itself(self);
   const Pair sorted = ops::sort(self, true, dim, false);
-  if (self.dim() == 0) return sorted;
   const Tensor rows = in_order(ops::movedim(std::get<0>(sorted), dim, self.dim() - 1));
   // Runs of equal neighbours: starts[i] says that entry i begins one.
   Dims sizes = rows.sizes();

@@ -295,6 +295,8 @@ Tensor bernoulli_(const Tensor& self, const Tensor& p, const Ref<Generator>& gen
 
 Tensor dropout_mask(const Tensor& input, double p) {
   check_floating("dropout", input);
+  WEFT_CHECK_AS(NotImplemented, !is_complex(input.dtype()), "dropout: expected a real dtype, got ",
+                input.dtype());
   Tensor mask = empty_preserve(input, input.dtype(), input.device());
   const double keep = 1 - p;
   fill_each("dropout", mask, nullptr, [&]<class T>(Generator& source, std::type_identity<T>) {

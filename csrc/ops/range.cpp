@@ -111,7 +111,7 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, MaybeDTyp
   const DType kind = dtype ? *dtype : complex ? complex_of(default_dtype()) : default_dtype();
   WEFT_CHECK(!complex || is_complex(kind),
              "linspace: expected a complex dtype for complex bounds, got ", kind);
-  check_numeric("linspace", kind);
+  if (steps > 1) check_numeric("linspace", kind);
   check_range(start, kind, "linspace");
   check_range(end, kind, "linspace");
   const int64_t size[] = {steps};

@@ -59,7 +59,8 @@ Tensor triangle_indices(const char* op, int64_t row, int64_t col, int64_t offset
                         MaybeBool pin_memory) {
   WEFT_CHECK(row >= 0 && col >= 0, op, ": expected sizes >= 0, got ", row, " and ", col);
   const DType kind = dtype.value_or(DType::I64);
-  WEFT_CHECK_AS(NotImplemented, is_integral(kind), op, ": expected an integer dtype, got ", kind);
+  WEFT_CHECK_AS(NotImplemented, kind == DType::I32 || kind == DType::I64, op,
+                ": expected dtype int32 or int64, got ", kind);
   offset = std::clamp(offset, -row, col);
   const __int128 count = lower ? pairs_below(row, col, offset)
                                : __int128{row} * col - pairs_below(row, col, __int128{offset} - 1);
@@ -230,8 +231,8 @@ Tensor triu_indices(int64_t row, int64_t col, int64_t offset, MaybeDType dtype, 
 
 Tensor take_along_dim(const Tensor& self, const Tensor& indices, std::optional<int64_t> dim) {
   const char* op = "take_along_dim";
-  WEFT_CHECK(indices.dtype() == DType::I64, op, ": expected int64 indices, got ", indices.dtype());
   if (!dim) return ops::gather(ops::reshape(self, kFlat), 0, ops::reshape(indices, kFlat), false);
+  WEFT_CHECK(indices.dtype() == DType::I64, op, ": expected int64 indices, got ", indices.dtype());
   WEFT_CHECK(self.dim() == indices.dim(), op, ": expected indices of ", self.dim(),
              " dims, got shape ", AsTuple{indices.sizes()});
   const auto at = static_cast<size_t>(wrap_dim(op, *dim, self.dim()));

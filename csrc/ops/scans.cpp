@@ -78,7 +78,8 @@ std::tuple<Tensor, Tensor> running_extremum(const char* op, const Tensor& self, 
   const int64_t length = length_along(self, dim);
   dispatch(self.dtype(), [&]<class T>(std::type_identity<T>) {
     if constexpr (is_complex_number<T>) {
-      WEFT_CHECK(false, op, ": expected a dtype with an order, got ", self.dtype());
+      WEFT_CHECK_AS(NotImplemented, false, op, ": expected a dtype with an order, got ",
+                    self.dtype());
     } else {
       const T* from = x.data_as<const T>();
       T* to = values.data_as<T>();
@@ -220,6 +221,7 @@ Tensor cumprod(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
   dim = wrap_dim("cumprod", dim, self.dim());
   const bool whole = is_integral(self.dtype()) || self.dtype() == DType::Bool;
   const DType kind = dtype ? *dtype : whole ? DType::I64 : self.dtype();
+  WEFT_CHECK_AS(NotImplemented, kind != DType::Bool, "cumprod: expected a numeric dtype, got bool");
   const Tensor x = in_order(as_dtype(self, kind));
   Tensor out = Tensor::empty(self.sizes(), kind, self.device(), "cumprod");
   const int64_t length = length_along(self, dim);

@@ -55,7 +55,7 @@ template <class... Types, class Fn>
 template <class Fn>
 void dispatch_float(const char* op, DType dtype, Fn&& fn) {
   const bool known = dispatch_among<float, double>(dtype, fn);
-  WEFT_CHECK(known, op, ": expected a floating dtype, got ", dtype);
+  WEFT_CHECK_AS(NotImplemented, known, op, ": expected a floating dtype, got ", dtype);
 }
 
 template <class T>

@@ -163,10 +163,13 @@ void store_attributes(const Program& program, const Call& call, Types types, Sca
     const DType dtype = slot_dtype(program.attribute_types[i], types.compute);
     const bool rounds = types.compute != types.promoted && rounds_number(program, i);
     const Scalar value = rounds ? call.attributes[i].rounded(types.promoted) : call.attributes[i];
-    if (value.category() > category(dtype) && !program.converts_number) {
+    if (value.category() > category(dtype)) {
       // Only weak attributes get here: the others took part in promotion.
-      const bool loses = value.is_complex() || (value.is_floating() && !is_floating(dtype) &&
-                                                program.attribute_types[i] == SlotType::Compute);
+      const bool loses =
+          program.converts_number
+              ? value.is_complex() && dtype != DType::Bool
+              : value.is_complex() || (value.is_floating() && !is_floating(dtype) &&
+                                       program.attribute_types[i] == SlotType::Compute);
       WEFT_CHECK(!loses, program.name, ": expected a number that converts to ", dtype, ", got ",
                  value);
     }

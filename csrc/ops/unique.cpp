@@ -90,7 +90,8 @@ void find_sorted_runs(const char* op, const T* data, Runs& runs) {
 void find_runs(const char* op, const Tensor& items, bool sort, Runs& runs) {
   dispatch(items.dtype(), [&]<class T>(std::type_identity<T>) {
     if constexpr (is_complex_number<T>) {
-      WEFT_CHECK(false, op, ": expected a dtype with an order, got ", items.dtype());
+      WEFT_CHECK_AS(NotImplemented, false, op, ": expected a dtype with an order, got ",
+                    items.dtype());
     } else {
       const T* data = items.data_as<const T>();
       const int64_t width = runs.count == 0 ? 0 : items.numel() / runs.count;

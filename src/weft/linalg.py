@@ -125,8 +125,8 @@ def matrix_norm(
     """The norm of matrices: "fro", "nuc", 2, -2, 1, -1, inf or -inf.
 
     input is floating or complex, [..., m, n] by default; the result is real and lacks the two
-    dimensions, or has sizes of 1 there (keepdim). `dtype` converts first. Raises ValueError for
-    another `ord`.
+    dimensions, or has sizes of 1 there (keepdim). `dtype` converts first. Raises RuntimeError for
+    another `ord`; an empty matrix has the norm 0 by those that are a greatest value.
 
     >>> weft.linalg.matrix_norm(weft.tensor([[1.0, 2.0], [3.0, 4.0]]), "nuc")
     tensor(5.8310)
@@ -141,6 +141,8 @@ def matrix_norm(
     rows, columns = dim[0] % x.dim(), dim[1] % x.dim()
     if ord == "fro":
         return vector_norm(x, 2, [rows, columns], keepdim)
+    if x.size(rows) * x.size(columns) == 0 and ord in (1, 2, math.inf):
+        return x.abs().sum([rows, columns], keepdim)  # the greatest of none
     if ord in ("nuc", 2, -2):
         values = svdvals(x.movedim((rows, columns), (-2, -1)))
         if ord == "nuc":
@@ -153,7 +155,7 @@ def matrix_norm(
         result = sums.amax(other, True) if ord > 0 else sums.amin(other, True)
         result = result.squeeze([rows, columns])
     else:
-        raise ValueError(
+        raise RuntimeError(
             f"matrix_norm: expected ord 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {ord!r}"
         )
     return result.unsqueeze(min(rows, columns)).unsqueeze(max(rows, columns)) if keepdim else result

@@ -223,11 +223,9 @@ def median(
     tensor(1.)
     """
     values = input if dtype is None else input.to(dtype)
-    if mask is None:
-        return _C.median(values, dim, keepdim)[0]
     if values.is_floating_point():
         return _C.nanmedian(_filled("median", values, mask, math.nan), dim, keepdim)[0]
-    if not _kept("median", values, mask).any(dim).all():
+    if mask is not None and not _kept("median", values, mask).any(dim).all():
         raise ValueError(
             f"median: expected a mask that keeps something of each row of {values.dtype}, got one "
             "that keeps nothing of some"

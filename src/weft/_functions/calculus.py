@@ -12,8 +12,8 @@ from weft._runtime.torch_function import declare as _declare
 from weft._tensor.aliases import numpy_names
 
 
-def _halves(y: Tensor, x: Any, dx: Any, dim: int) -> Tensor:
-    """The areas of the trapezoids between neighbours along `dim`."""
+def _doubled(y: Tensor, x: Any, dx: Any, dim: int) -> Tensor:
+    """Twice the areas of the trapezoids between neighbours along `dim`."""
     if isinstance(x, Tensor):
         if x.dim() not in (1, y.dim()) and x.dim() > y.dim():
             raise RuntimeError(
@@ -28,10 +28,13 @@ def _halves(y: Tensor, x: Any, dx: Any, dim: int) -> Tensor:
             steps = steps.reshape([-1] + [1] * (y.dim() - 1 - dim))
     else:
         steps = dx
+    last = y.size(dim) - 1
+    return steps * (y.narrow(dim, 1, last) + y.narrow(dim, 0, last))
+
+
+def _refuse_masks(y: Tensor, x: Any) -> None:
     if y.dtype == _C.bool or (x is not None and x.dtype == _C.bool):
         raise RuntimeError("trapezoid: expected numeric dtypes, got bool")
-    last = y.size(dim) - 1
-    return (y.narrow(dim, 1, last) + y.narrow(dim, 0, last)) * steps / 2
 
 
 @numpy_names
@@ -43,10 +46,13 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = 1, dim: int = -1)
     >>> weft.trapezoid(weft.tensor([1.0, 5.0, 10.0]))
     tensor(10.5000)
     """
+    _refuse_masks(y, x)
     dim = dim % max(y.dim(), 1)
     if y.size(dim) == 0:
         return y.sum(dim)
-    return _halves(y, x, dx, dim).sum(dim)
+    if x is not None:
+        return _doubled(y, x, dx, dim).sum(dim) / 2
+    return (y.sum(dim) - (y.select(dim, 0) + y.select(dim, -1)) * 0.5) * dx
 
 
 def trapz(y: Tensor, x: Tensor | None = None, *, dx: Any = 1, dim: int = -1) -> Tensor:
@@ -69,8 +75,11 @@ def cumulative_trapezoid(
     >>> weft.cumulative_trapezoid(weft.tensor([1.0, 5.0, 10.0]))
     tensor([ 3.0000, 10.5000])
     """
+    _refuse_masks(y, x)
     dim = dim % max(y.dim(), 1)
-    return _halves(y, x, dx, dim).cumsum(dim)
+    if x is None:
+        return _doubled(y, x, dx / 2, dim).cumsum(dim)
+    return _doubled(y, x, dx, dim).cumsum(dim) / 2
 
 
 @numpy_names
@@ -164,6 +173,8 @@ def logspace(
     kind = _C.linspace(first, last, 0).dtype if dtype is None else dtype
     if steps > 1 and not (kind.is_floating_point or kind.is_complex):
         first, last = (_C.full((), int(each), dtype=kind).item() for each in (first, last))
+    if kind == _C.bool and steps > 1:
+        raise NotImplementedError("logspace: expected a numeric dtype, got bool")
     wide = _C.complex128 if kind.is_complex else _C.float64
     exponents = _C.linspace(first, last, steps, dtype=wide, device=device)
     result = _C.pow(base, exponents).to(kind)

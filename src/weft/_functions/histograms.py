@@ -98,7 +98,7 @@ def _count(
     density: bool,
 ) -> tuple[Tensor, list[Tensor]]:
     if points.dtype not in (_C.float32, _C.float64):
-        raise RuntimeError(f"{name}: expected float32 or float64, got {points.dtype}")
+        raise NotImplementedError(f"{name}: expected float32 or float64, got {points.dtype}")
     if limits is not None and len(limits) != 2 * points.size(1):
         raise RuntimeError(
             f"{name}: expected {2 * points.size(1)} entries of range, got {len(limits)}"

@@ -65,6 +65,10 @@ def _counts(
     if lengths is None and offsets is None:
         raise RuntimeError("segment_reduce: expected lengths or offsets, got neither")
     counts = offsets.diff() if lengths is None else lengths  # type: ignore[union-attr]
+    if counts.dtype not in (_C.int32, _C.int64):
+        raise NotImplementedError(
+            f"segment_reduce: expected lengths of int32 or int64, got {counts.dtype}"
+        )
     if counts.dim() != axis + 1 or counts.shape[:axis] != data.shape[:axis]:
         raise RuntimeError(
             f"segment_reduce: expected axis {axis} as the last dimension of lengths, got lengths "

@@ -312,7 +312,7 @@ op(
         "tensor1": "grad * (tensor2 * value).conj()",
         "tensor2": "grad * (tensor1 * value).conj()",
     },
-    tags=("cheap", "numbers_between"),
+    tags=("cheap", "numbers_between", "converts_number"),
 )
 op(
     "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",

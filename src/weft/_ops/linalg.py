@@ -200,11 +200,24 @@ def _addr(self: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> Any:
         vec1.dim() == 1 and vec2.dim() == 1,
         "addr: expected two vectors, got shapes ", vec1.shape, " and ", vec2.shape,
     )  # fmt: skip
-    if self.dtype == ops.bool and vec1.dtype == ops.bool and vec2.dtype == ops.bool:
+    kind = ops.promote(self.dtype, ops.promote(vec1.dtype, vec2.dtype))
+    ops.check(
+        kind == ops.bool or (beta.dtype != ops.bool and alpha.dtype != ops.bool),
+        "addr: expected beta and alpha that are no bools for dtype ", kind,
+    )  # fmt: skip
+    ops.check(
+        kind.is_floating_point() or kind.is_complex() or (
+            ops.is_integral(beta) and ops.is_integral(alpha)
+        ),
+        "addr: expected integers beta and alpha for dtype ", kind, ", got ", beta, " and ", alpha,
+    )  # fmt: skip
+    if kind == ops.bool:
         left = vec1 if bool(alpha) else ops.zeros_like(vec1)
         kept = self if bool(beta) else ops.zeros_like(self)
         return left.unsqueeze(1).logical_and(vec2.unsqueeze(0)).logical_or(kept)
-    return self.addmm(vec1.unsqueeze(1), vec2.unsqueeze(0), beta=beta, alpha=alpha)
+    start = self if self.dim() == 0 else self.to(kind)
+    column, row = vec1.to(kind).unsqueeze(1), vec2.to(kind).unsqueeze(0)
+    return start.addmm(column, row, beta=beta, alpha=alpha)
 
 
 @body_of(

@@ -58,7 +58,7 @@ op(
 def _mvlgamma(self: Any, p: Any) -> Any:
     """The logarithm of the multivariate gamma function of dimension p."""
     ops.check(p >= 1, "mvlgamma: expected p >= 1, got ", p)
-    ops.check(
+    ops.check_implemented(
         self.dtype != ops.bool and not self.is_complex(),
         "mvlgamma: expected a tensor of real numbers, got dtype ", self.dtype,
     )  # fmt: skip

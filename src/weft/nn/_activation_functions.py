@@ -212,6 +212,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """
     if lambd < 0:
         raise RuntimeError(f"softshrink: expected lambd >= 0, got {lambd}")
+    check_floating("softshrink", input)
     moved = input - _nn.hardtanh(input, -lambd, lambd)
     return _C.where(input.abs() <= lambd, 0, moved)  # which has no slope at lambd either
 
@@ -219,14 +220,17 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 def _above(input: Tensor, threshold: float, value: float) -> Tensor:
     if input.is_floating_point():
         return input.masked_fill(input <= threshold, value)
-    return input.masked_fill(input <= int(threshold), value)
+    if input.dtype == _C.bool:
+        raise NotImplementedError("threshold: expected a numeric dtype, got bool")
+    limit = _C.full((), threshold, dtype=input.dtype, device=input.device)
+    return input.masked_fill(input <= limit, value)
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """input where above the threshold, otherwise value.
 
-    Any shape and real dtype, which the result keeps: for integers both numbers lose their fraction.
-    inplace writes into `input`. RuntimeError for complex numbers.
+    Any shape and real dtype but bool, which the result keeps: for integers both numbers lose their
+    fraction. inplace writes into `input`. RuntimeError for others, and for numbers that do not fit.
 
     >>> weft.nn.functional.threshold(weft.tensor([0.5, 2.0]), 1.0, -1.0)
     tensor([-1.,  2.])

@@ -23,14 +23,17 @@ def _noise(input: Tensor, channels: bool) -> Tensor:
     return _C.empty(shape, dtype=input.dtype, device=input.device)
 
 
+def _zero(input: Tensor) -> Tensor:
+    return _C.zeros((), dtype=input.dtype, device=input.device)
+
+
 def _channels(function: str, input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
     _check(function, p)
     if input.dim() < 2:
         raise RuntimeError(f"{function}: expected at least 2 dims, got shape {tuple(input.shape)}")
     if not training or p == 0 or input.numel() == 0:
         return input
-    noise = _noise(input, True).bernoulli_(1 - p)
-    noise = noise.div_(1 - p) if p < 1 else noise
+    noise = _zero(input) if p == 1 else _noise(input, True).bernoulli_(1 - p).div_(1 - p)
     return input.mul_(noise) if inplace else input * noise
 
 
@@ -141,7 +144,7 @@ def _alpha(
     if not training or p == 0 or input.numel() == 0:
         return input
     if p == 1:
-        result = input * 0
+        result = input * _zero(input)
     else:
         if channels and input.dim() < 2:
             raise RuntimeError(

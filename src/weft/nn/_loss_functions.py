@@ -323,7 +323,8 @@ def smooth_l1_loss(
     """d^2 / (2 beta) where |d| < beta, otherwise |d| - beta / 2; d = input - target.
 
     Tensors that broadcast; reduction "none" keeps their shape, "mean" and "sum" give one number.
-    Raises ValueError for a negative beta and for another reduction. Floating dtypes.
+    Raises ValueError for a negative beta and for another reduction. Floating dtypes, others only
+    with beta 0.
 
     >>> weft.nn.functional.smooth_l1_loss(weft.tensor([0.5, 3.0]), weft.zeros(2), reduction="none")
     tensor([0.1250, 2.5000])
@@ -331,14 +332,15 @@ def smooth_l1_loss(
     if size_average is not None or reduce is not None:
         reduction = _legacy(size_average, reduce)
     _warn_of_sizes("smooth_l1_loss", input, target)
+    if beta == 0:
+        return _reduced("smooth_l1_loss", (input - target).abs(), reduction)
     _refuse_whole("smooth_l1_loss", input, target)
     if beta < 0:
         raise ValueError(f"smooth_l1_loss: expected beta >= 0, got {beta}")
     distance = (input - target).abs()
-    if beta > 0:
-        near = distance.clamp_max(beta)  # of an infinite one the square would have the slope NaN
-        square = near * near * 0.5 / beta
-        distance = _C.where(distance < beta, square, distance - 0.5 * beta)
+    near = distance.clamp_max(beta)  # of an infinite one the square would have the slope NaN
+    square = near * near * 0.5 / beta
+    distance = _C.where(distance < beta, square, distance - 0.5 * beta)
     return _reduced("smooth_l1_loss", distance, reduction)
 
 

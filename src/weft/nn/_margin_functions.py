@@ -68,8 +68,8 @@ def hinge_embedding_loss(
 ) -> Tensor:
     """input where target is 1, max(0, margin - input) where it is -1, reduced.
 
-    Tensors that broadcast; reductions and their errors are those of margin_ranking_loss. Floating
-    dtypes.
+    Tensors that broadcast; reductions and their errors are those of margin_ranking_loss. Real
+    dtypes; integers lose the margin's fraction.
 
     >>> x, target = weft.tensor([0.5, 0.25]), weft.tensor([1, -1])
     >>> weft.nn.functional.hinge_embedding_loss(x, target, reduction="none")
@@ -77,8 +77,9 @@ def hinge_embedding_loss(
     """
     if size_average is not None or reduce is not None:
         reduction = _legacy(size_average, reduce)
-    far = _C.where(target != 1, (margin - input).clamp_min(0), 0.0)
-    near = _C.where(target != -1, input, 0.0)
+    missing = _C.full_like(input, margin) - input
+    far = _C.where(target != 1, missing.clamp_min(0), 0)
+    near = _C.where(target != -1, input, 0)
     return _reduced("hinge_embedding_loss", far + near, reduction)
 
 
@@ -100,7 +101,8 @@ def soft_margin_loss(
     """
     if size_average is not None or reduce is not None:
         reduction = _legacy(size_average, reduce)
-    check_floating("soft_margin_loss", input)
+    if not input.is_complex():
+        check_floating("soft_margin_loss", input)
     loss = (-target * input).exp().log1p().to(input.dtype)
     return _reduced("soft_margin_loss", loss, reduction)
 
@@ -167,7 +169,8 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """
     if input.dim() != 2:
         raise RuntimeError(f"pdist: expected a matrix, got shape {tuple(input.shape)}")
-    check_full("pdist", input)
+    if input.size(0) > 1 or not input.is_floating_point():
+        check_full("pdist", input)
     first, second = _C.triu_indices(input.size(0), input.size(0), 1).unbind(0)
     if p == 2:
         return _C._aten.cdist(input, input, 2.0, None)[first, second]

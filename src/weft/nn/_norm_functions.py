@@ -134,7 +134,7 @@ def _epsilon(dtype: _C.dtype) -> float:
     for known, eps in _EPSILONS:
         if dtype == known:
             return eps
-    raise TypeError(f"rms_norm: expected a floating dtype, got {dtype}")
+    raise NotImplementedError(f"rms_norm: expected a floating dtype, got {dtype}")
 
 
 def rms_norm(
@@ -148,7 +148,7 @@ def rms_norm(
     eps is the machine epsilon unless given: the dtype's, of float16 and bfloat16 float32's.
 
     weight has the shape normalized_shape, the result that of `input`. Raises RuntimeError where
-    `input` ends otherwise, TypeError for integers.
+    `input` ends otherwise, NotImplementedError for integers.
 
     >>> weft.nn.functional.rms_norm(weft.tensor([3.0, 4.0, 0.0, 0.0]), [4])
     tensor([1.2000, 1.6000, 0.0000, 0.0000])

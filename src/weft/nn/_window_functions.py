@@ -117,6 +117,9 @@ def fold(
 # ---- convolutions ----
 
 
+_SHORT = (_C.uint8, _C.int8, _C.int16, _C.int32)
+
+
 @_lower_precision
 def conv3d(
     input: Tensor,
@@ -150,6 +153,10 @@ def conv3d(
         input, pads = _same_padding(input, weight, padding, strides, dilate)
     else:
         pads = _times("conv3d", "padding", padding, 3)
+    if max(dilate) > 1 and input.dtype in _SHORT:
+        raise NotImplementedError(
+            f"conv3d: expected int64 or no integers for a dilation, got {input.dtype}"
+        )
     x = input if input.dim() == 5 else input.unsqueeze(0)
     if x.size(1) != weight.size(1) * groups:
         raise RuntimeError(
