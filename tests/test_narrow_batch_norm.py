@@ -41,3 +41,18 @@ def test_as_float32(dtype: weft.dtype, shape: tuple[int, ...], layout: weft.memo
         assert weft.equal(got, expected.to(got.dtype))
     assert narrow[0].dtype == narrow[3].dtype == dtype
     assert narrow[0].stride() == narrow[3].stride() == x.stride()
+
+
+@pytest.mark.parametrize("dtype", [weft.bfloat16, weft.float16], ids=str)
+def test_running_statistics_are_used_in_float32(dtype: weft.dtype) -> None:
+    weft.manual_seed(0)
+    x = (weft.randn(4, 8, 5, 5) * 3 + 7).to(dtype)
+    vectors = [weft.randn(8) + 7, weft.rand(8) + 0.1, weft.randn(8), weft.randn(8)]
+    narrow = [vector.to(dtype).requires_grad_(i > 1) for i, vector in enumerate(vectors)]
+    wide = [vector.detach().float().requires_grad_(i > 1) for i, vector in enumerate(narrow)]
+    y, expected = batch_norm(x, *narrow), batch_norm(x.float(), *wide)
+    assert weft.equal(y, expected.to(dtype))
+    for one, other in zip(
+        weft.autograd.grad(y.sum(), narrow[2:]), weft.autograd.grad(expected.sum(), wide[2:])
+    ):
+        assert one.dtype == dtype and weft.equal(one, other.to(dtype))

@@ -39,6 +39,13 @@ Tensor batch_norm_of_nothing(const Tensor& input, const Tensor& weight, const Te
   return out;
 }
 
+// With a gradient, unlike as_dtype.
+Tensor converted(const Tensor& tensor, DType dtype) {
+  if (tensor.dtype() == dtype) return tensor;
+  return ops::_to_copy(tensor, dtype, std::nullopt, std::nullopt, std::nullopt, false,
+                       std::nullopt);
+}
+
 // Vectors are of the input's dtype; of float32 all may be beside 16 bits.
 void check_dtypes_of_vectors(const Tensor& input, std::initializer_list<const Tensor*> vectors) {
   WEFT_CHECK_AS(NotImplemented, is_floating(input.dtype()),
@@ -77,16 +84,16 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
                "batch_norm: expected vectors of shape (", channels[0], ",), got ",
                AsTuple{vector->sizes()});
   }
-  Tensor scale = ops::rsqrt(ops::add(running_var, Scalar(eps), Scalar(1)));
-  if (weight.defined()) scale = ops::mul(scale, weight);
-  Tensor shift = ops::neg(ops::mul(running_mean, scale));
-  if (bias.defined()) shift = ops::add(shift, bias, Scalar(1));
+  // Of 16 bits, too, in float32: input * scale and shift may be far larger than their sum.
+  const DType wide = compute_type(input.dtype());
+  Tensor scale = ops::rsqrt(ops::add(converted(running_var, wide), Scalar(eps), Scalar(1)));
+  if (weight.defined()) scale = ops::mul(scale, converted(weight, wide));
+  Tensor shift = ops::neg(ops::mul(converted(running_mean, wide), scale));
+  if (bias.defined()) shift = ops::add(shift, converted(bias, wide), Scalar(1));
   const int64_t dims = input.dim();
   const Tensor out =
       ops::addcmul(per_channel(shift, dims), input, per_channel(scale, dims), Scalar(1));
-  if (out.dtype() == input.dtype()) return out;
-  return ops::_to_copy(out, input.dtype(), std::nullopt, std::nullopt, std::nullopt, false,
-                       std::nullopt);
+  return converted(out, input.dtype());
 }
 
 // The gradient of _batch_norm_backward to (grad_output, input, weight), given the gradients to its
