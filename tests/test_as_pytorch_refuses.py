@@ -102,8 +102,6 @@ NUMBERS = {
     "fraction beside integers": lambda: weft.addr(MATRIX, LONG, LONG, beta=0.5),
     "whole float beside integers": lambda: weft.addr(MATRIX, LONG, LONG, alpha=2.0),
     "fraction beside bools": lambda: weft.addr(MATRIX > 0, BOOL, BOOL, alpha=0.5),
-    "bool beside integers": lambda: weft.addr(MATRIX, LONG, LONG, alpha=True),
-    "bool beside floats": lambda: weft.addr(weft.eye(2), HALF, HALF, beta=True),
     "complex value": lambda: weft.addcmul(LONG, LONG, LONG, value=1j),
     "above the last byte": lambda: BYTES.masked_fill(BOOL, 255.5),
     "below zero": lambda: weft.full((2,), -0.5, dtype=weft.uint8),

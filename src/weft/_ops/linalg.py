@@ -202,10 +202,6 @@ def _addr(self: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> Any:
     )  # fmt: skip
     kind = ops.promote(self.dtype, ops.promote(vec1.dtype, vec2.dtype))
     ops.check(
-        kind == ops.bool or (beta.dtype != ops.bool and alpha.dtype != ops.bool),
-        "addr: expected beta and alpha that are no bools for dtype ", kind,
-    )  # fmt: skip
-    ops.check(
         kind.is_floating_point() or kind.is_complex() or (
             ops.is_integral(beta) and ops.is_integral(alpha)
         ),

@@ -266,6 +266,8 @@ _BUILTINS: dict[str, Any] = {
     "neg": lambda x: -x,
     "not": lambda x: not x,
     "is_none": lambda x: x is None,
+    "is_integral": lambda x: isinstance(x, int),
+    "promote": _C.promote_types,
     "max": max,
     "min": min,
     "default_dtype": lambda: _C.get_default_dtype(),
