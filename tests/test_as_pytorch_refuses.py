@@ -519,3 +519,31 @@ def test_layer_norm_of_16_bits_by_float32(lib, bias):
     assert y.dtype == x.grad.dtype == lib.bfloat16 and layer.weight.grad.dtype == lib.float32
     exact = layer(x.detach().float()).bfloat16()
     assert y.tolist() == exact.tolist()
+
+
+def scheduled(lib):
+    optimizer = lib.optim.SGD([lib.ones(1)], 0.1)
+    optimizer.step()
+    return lib.optim.lr_scheduler.StepLR(optimizer, 1)
+
+
+WARNED = {
+    "gradient of a result": lambda lib: (lib.ones(1, requires_grad=True) * 2).grad,
+    "tensor of a tensor": lambda lib: lib.tensor(lib.ones(1)),
+    "step to an epoch": lambda lib: scheduled(lib).step(3),
+}
+
+
+@both
+@pytest.mark.parametrize("name", WARNED)
+def test_warnings(lib, name):
+    with pytest.warns(UserWarning):
+        WARNED[name](lib)
+
+
+@both
+def test_gradients_that_are_there_are_read_without_a_warning(lib):
+    leaf = lib.ones(1, requires_grad=True)
+    kept = leaf * 2
+    kept.retain_grad()
+    assert leaf.grad is None and kept.grad is None and lib.ones(1).grad is None

@@ -518,6 +518,7 @@ WRONG: dict[str, tuple[Callable[[Any], Any], str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore:tensor. expected numbers")
 @pytest.mark.parametrize("name", WRONG)
 def test_errors(name: str) -> None:
     call, text = WRONG[name]

@@ -267,7 +267,9 @@ def test_tensor_copies_and_converts() -> None:
     assert weft.tensor([1.9], dtype=weft.int32).tolist() == [1]
     assert weft.tensor([2**64 - 1], dtype=weft.uint64).tolist() == [2**64 - 1]
     assert weft.tensor([1.0], requires_grad=True).requires_grad
-    assert weft.tensor(weft.arange(6).reshape(2, 3).t()).tolist() == [[0, 3], [1, 4], [2, 5]]
+    with pytest.warns(UserWarning, match="tensor: expected numbers, got a tensor, which is copied"):
+        copied = weft.tensor(weft.arange(6).reshape(2, 3).t())
+    assert copied.tolist() == [[0, 3], [1, 4], [2, 5]]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@
 #include "bindings/errors.h"
 #include "bindings/hooked.h"
 #include "bindings/tensor_object.h"
+#include "core/warning.h"
 #include "ops_copying.h"
 
 namespace weft::py {
@@ -265,6 +266,11 @@ PyObject* tensor(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* n
     (void)pinned;
     const std::optional<Device> place = device_arg("tensor", device);
     bool grad = bool_arg("tensor", "requires_grad", requires_grad, false);
+    if (is_tensor(data)) {
+      warn(
+          "tensor: expected numbers, got a tensor, which is copied without its history; say "
+          "data.detach().clone()");
+    }
     return finish(placed(tensor_from_data("tensor", data, dtype_arg("tensor", dtype)), place),
                   grad);
   });

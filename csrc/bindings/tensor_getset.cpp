@@ -2,6 +2,7 @@
 #include "autograd/node.h"
 #include "bindings/facts.h"
 #include "core/error.h"
+#include "core/warning.h"
 #include "ops_unary.h"
 #include "ops_views.h"
 
@@ -16,6 +17,16 @@ bool is_on(const Tensor& t) {
 }
 
 // ---- autograd ----
+
+Tensor gradient(const Tensor& t) {
+  const Tensor found = autograd::grad(t);
+  if (!found.defined() && !autograd::is_leaf(t) && !autograd::retains_grad(t)) {
+    warn(
+        "grad: expected a leaf, got a result of operators, where backward leaves no gradient; "
+        "call its retain_grad() before, or read the leaf");
+  }
+  return found;
+}
 
 uint32_t version(const Tensor& t) {
   WEFT_CHECK(!t.impl()->inference,
@@ -106,8 +117,8 @@ PyGetSetDef tensor_getset[] = {
     attribute<"requires_grad", kBoth, autograd::requires_grad>(
         "Whether operators on it are recorded.",
         Traced<"set_requires_grad", set_requires_grad>::call),
-    attribute<"grad", kBoth, autograd::grad>("The gradient that backward left, or None.",
-                                             Traced<"set_grad", set_grad>::call),
+    attribute<"grad", kBoth, gradient>("The gradient that backward left, or None.",
+                                       Traced<"set_grad", set_grad>::call),
     attribute<"grad_fn", kOverride, autograd::grad_fn>(
         "The graph node that made it; None for leaves."),
     attribute<"is_leaf", kOverride, autograd::is_leaf>("Whether no recorded operator made it."),

@@ -95,12 +95,18 @@ class LRScheduler:
     def step(self, epoch: int | None = None) -> None:
         """Goes one epoch on and sets the rates; `epoch` jumps there, from the base rates.
 
-        Warns where the optimizer has made no step yet: the first rate would be of no use.
+        Warns of an `epoch`, and where the optimizer has made no step yet: the first rate would be
+        of no use.
         """
         if self._step_count == 1 and not self.optimizer._opt_called:
             warnings.warn(
                 f"{type(self).__name__}.step: expected optimizer.step() before it, got none, so "
                 "that the first learning rate is skipped",
+                stacklevel=2,
+            )
+        if epoch is not None:
+            warnings.warn(
+                f"{type(self).__name__}.step: expected no epoch, got {epoch}: jumps are deprecated",
                 stacklevel=2,
             )
         self._step_count += 1
