@@ -33,7 +33,7 @@ NUMPY = {
     "Bool": np.bool_, "U8": np.uint8, "I8": np.int8, "I16": np.int16, "I32": np.int32,
     "I64": np.int64, "U16": np.uint16, "U32": np.uint32, "U64": np.uint64, "F16": np.uint16,
     "BF16": np.uint16, "F32": np.float32, "F64": np.float64,
-    "C64": np.complex64, "C128": np.complex128, "F8E4M3FN": np.uint8,
+    "C64": np.complex64, "C128": np.complex128, "F8E4M3FN": np.uint8, "C32": np.uint32,
 }  # fmt: skip
 
 _HOST = {

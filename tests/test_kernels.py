@@ -16,6 +16,7 @@ from weft._kernels import convert, lang, target
 from weft._kernels.lang import Unsupported, exp, is_bool, log, rsqrt, where
 from weft._kernels.types import (
     BOOL,
+    C32,
     C64,
     C128,
     COMPUTE_DTYPES,
@@ -220,7 +221,10 @@ def test_complex_functions(isa: str, d: Any) -> None:
 
 
 def _bits(x: np.ndarray, d: Any) -> np.ndarray:
-    """x as elements of `d` in memory: the 16-bit floats by their bits."""
+    """x as elements of `d` in memory: what is too small to compute in by its bits."""
+    if d.name == "C32":
+        z = x.astype(np.complex64)
+        return np.stack([z.real, z.imag], -1).astype(np.float16).view(np.uint32)[..., 0]
     if d.name == "F16":
         return x.astype(np.float16).view(np.uint16)
     if d.name == "BF16":
@@ -232,6 +236,8 @@ def _bits(x: np.ndarray, d: Any) -> np.ndarray:
 
 
 def _numbers(x: np.ndarray, d: Any) -> np.ndarray:
+    if d.name == "C32":
+        return x.view(np.float16).astype(np.float32).view(np.complex64)
     if d.name == "F16":
         return x.view(np.float16)
     if d.float8 is not None:
@@ -301,6 +307,18 @@ def test_half_rounds_to_nearest_even(isa: str) -> None:
     got = apply(compiled, "to", x).view(np.float16)
     np.testing.assert_array_equal(got, wanted)
     np.testing.assert_array_equal(np.signbit(got), np.signbit(wanted))
+
+
+def test_complex_half_keeps_both_parts(isa: str) -> None:
+    compiled = Compiled({"to": convert.kernel(C32, C64), "from": convert.kernel(C64, C32)}, isa)
+    bits = np.arange(65536, dtype=np.uint16)
+    parts = np.stack([bits, bits[::-1]], -1)
+    wide = apply(compiled, "from", parts.view(np.uint32)[:, 0])
+    np.testing.assert_array_equal(
+        wide.view(np.float32).reshape(-1, 2), parts.view(np.float16).astype(np.float32)
+    )
+    back = apply(compiled, "to", wide).view(np.float16).reshape(-1, 2)
+    np.testing.assert_array_equal(back, parts.view(np.float16))
 
 
 def test_bfloat16_rounds_to_nearest_even(isa: str) -> None:

@@ -639,7 +639,7 @@ def tensor_pickle(
         ((b"FloatStorage", 4, 0, 2, 1 << 62), "expected a tensor inside its storage"),
         ((b"FloatStorage", 4, 0, -2, 1), "expected a tensor inside its storage"),
         ((b"FloatStorage", 4, 1 << 65, 1, 1), "expected a tensor inside its storage"),
-        ((b"ComplexHalfStorage", 4, 0, 1, 1), "the global torch.ComplexHalfStorage"),
+        ((b"QInt8Storage", 4, 0, 1, 1), "the global torch.QInt8Storage"),
         ((b"LongStorage", 2, 0, 1, 1, b"\x88"), "expected no gradient for torch.int64"),
     ],
 )

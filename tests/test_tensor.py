@@ -526,7 +526,7 @@ class Marked(weft.Tensor):
 SOURCE = weft.ones(2, 3, 4, 5)
 LEAF, OTHER = (weft.tensor(value, requires_grad=True) for value in (2.0, 5.0))
 DTYPE_METHODS = ("bool", "byte", "char", "short", "int", "long", "half", "bfloat16", "float",
-                 "double", "cfloat", "cdouble")  # fmt: skip
+                 "double", "cfloat", "cdouble", "chalf")  # fmt: skip
 
 
 def gradients(**named: Any) -> Any:

@@ -236,6 +236,7 @@ def test_form(name: str) -> None:
         "double",
         "cfloat",
         "cdouble",
+        "chalf",
     ],
 )
 @pytest.mark.parametrize("format", ["contiguous_format", "preserve_format", "channels_last"])

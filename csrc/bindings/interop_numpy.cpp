@@ -148,9 +148,10 @@ PyObject* to_array(const char* op, const Tensor& tensor, bool force) {
   WEFT_CHECK(
       force || !autograd::grad_enabled() || !autograd::requires_grad(tensor), op,
       ": expected a tensor that does not require grad, got one that does; use detach().numpy()");
-  WEFT_CHECK_TYPE(tensor.dtype() != DType::BF16 && !is_float8(tensor.dtype()), op,
-                  ": expected a dtype that NumPy has, got ", tensor.dtype(),
-                  "; use float().numpy()");
+  const DType kind = tensor.dtype();
+  WEFT_CHECK_TYPE(kind != DType::BF16 && kind != DType::C32 && !is_float8(kind), op,
+                  ": expected a dtype that NumPy has, got ", kind, "; use ",
+                  is_complex(kind) ? "cfloat" : "float", "().numpy()");
   import_numpy();
   const NumpyTypes* numpy = numpy_if_loaded();
   WEFT_CHECK(numpy, op, ": expected a complete numpy module, got one without its types");

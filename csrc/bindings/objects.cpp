@@ -77,8 +77,9 @@ void bind_dtype(nb::module_& module) {
   }
   module.attr("_dtypes") = nb::tuple(every);
   constexpr std::pair<const char*, DType> kShortNames[] = {
-      {"half", DType::F16}, {"float", DType::F32}, {"double", DType::F64}, {"short", DType::I16},
-      {"int", DType::I32},  {"long", DType::I64},  {"cfloat", DType::C64}, {"cdouble", DType::C128},
+      {"half", DType::F16},   {"float", DType::F32},    {"double", DType::F64},
+      {"short", DType::I16},  {"int", DType::I32},      {"long", DType::I64},
+      {"cfloat", DType::C64}, {"cdouble", DType::C128}, {"chalf", DType::C32},
   };
   for (auto [name, dtype] : kShortNames) module.attr(name) = nb::handle(dtype_object(dtype));
 }

@@ -190,6 +190,8 @@ PyMethodDef tensor_methods[] = {
      "byte(memory_format=weft.preserve_format): to uint8."},
     {"bool", fast(Traced<"bool", tensor_to_dtype<DType::Bool>>::call), kFast,
      "bool(memory_format=weft.preserve_format): to bool."},
+    {"chalf", fast(Traced<"chalf", tensor_to_dtype<DType::C32>>::call), kFast,
+     "chalf(memory_format=weft.preserve_format): to complex32."},
     {"cfloat", fast(Traced<"cfloat", tensor_to_dtype<DType::C64>>::call), kFast,
      "cfloat(memory_format=weft.preserve_format): to complex64."},
     {"cdouble", fast(Traced<"cdouble", tensor_to_dtype<DType::C128>>::call), kFast,

@@ -51,7 +51,8 @@ DType dtype_of_class(PyObject* type) {
 // The method that converts to each dtype; null where there is none.
 constexpr const char* kMethods[] = {"bool",     "byte",  "char",   "short",  "int",
                                     "long",     nullptr, nullptr,  nullptr,  "half",
-                                    "bfloat16", "float", "double", "cfloat", "cdouble"};
+                                    "bfloat16", "float", "double", "cfloat", "cdouble",
+                                    nullptr,    nullptr, nullptr,  nullptr,  "chalf"};
 
 struct ToArguments {
   PyObject *dtype = nullptr, *device = nullptr, *other = nullptr, *copy = nullptr,
@@ -196,6 +197,7 @@ template PyObject* tensor_to_dtype<DType::I16>(PyObject*, PyObject* const*, Py_s
 template PyObject* tensor_to_dtype<DType::I8>(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
 template PyObject* tensor_to_dtype<DType::U8>(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
 template PyObject* tensor_to_dtype<DType::Bool>(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
+template PyObject* tensor_to_dtype<DType::C32>(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
 template PyObject* tensor_to_dtype<DType::C64>(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
 template PyObject* tensor_to_dtype<DType::C128>(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
 

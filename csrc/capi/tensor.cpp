@@ -54,7 +54,7 @@ using capi::guarded;
 using capi::handle;
 using capi::put;
 
-static_assert(static_cast<int>(DType::F8E5M2FNUZ) == WEFT_FLOAT8_E5M2FNUZ && kDTypeCount == 19,
+static_assert(static_cast<int>(DType::C32) == WEFT_COMPLEX32 && kDTypeCount == 20,
               "weft_dtype numbers the dtypes as DType does");
 
 weft_status weft_tensor_wrap(void* data, weft_dtype dtype, int ndim, const int64_t* sizes,

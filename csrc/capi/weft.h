@@ -79,7 +79,8 @@ typedef enum weft_dtype WEFT_ENUM_OF_INT {
   WEFT_FLOAT8_E4M3FN = 15,
   WEFT_FLOAT8_E5M2 = 16,
   WEFT_FLOAT8_E4M3FNUZ = 17,
-  WEFT_FLOAT8_E5M2FNUZ = 18
+  WEFT_FLOAT8_E5M2FNUZ = 18,
+  WEFT_COMPLEX32 = 19
 } weft_dtype;
 
 /* ---- the library ---- */

@@ -64,13 +64,10 @@ constexpr int8_t promote_entry(DType a, DType b) {
   if (is_wide_unsigned(a) || is_wide_unsigned(b)) {
     return is_floating(b) ? static_cast<int8_t>(b) : kNone;
   }
-  if (category(a) != category(b)) {
-    // complex64 with float64 is the one mix of categories that must widen.
-    return static_cast<int8_t>(is_complex(b) && a == DType::F64 ? DType::C128 : b);
-  }
-  const DType high = a > b ? a : b, low = a > b ? b : a;
-  if (low == DType::F16 && high == DType::BF16) return static_cast<int8_t>(DType::F32);
-  return static_cast<int8_t>(high);
+  if (is_floating(a) && is_complex(b)) return promote_entry(complex_of(a), b);
+  if (category(a) != category(b)) return static_cast<int8_t>(b);
+  if (item_size(a) == item_size(b)) return static_cast<int8_t>(DType::F32);  // float16, bfloat16
+  return static_cast<int8_t>(item_size(a) > item_size(b) ? a : b);
 }
 
 constexpr auto make_promotion_table() {

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <ostream>
 #include <string_view>
+#include <type_traits>
 
 namespace weft {
 
@@ -89,6 +90,34 @@ using Float8E5M2FNUZ = Float8<Float8Format{2, 16, 0x7f, 0x80, 0x80, false}>;
 template <class T>
 inline constexpr bool is_small_float = requires(T value) { value.bits; };
 
+// Storage only, too: arithmetic happens in std::complex<float>.
+class alignas(4) ComplexHalf {
+ public:
+  using value_type = float;
+  ComplexHalf() = default;
+  explicit ComplexHalf(float real, float imag = 0) : real_(real), imag_(imag) {}
+  template <class T>
+  explicit ComplexHalf(std::complex<T> value)
+      : ComplexHalf(static_cast<float>(value.real()), static_cast<float>(value.imag())) {}
+  explicit operator std::complex<float>() const { return {real(), imag()}; }
+  float real() const { return static_cast<float>(real_); }
+  float imag() const { return static_cast<float>(imag_); }
+  friend bool operator==(ComplexHalf a, ComplexHalf b) {
+    return a.real() == b.real() && a.imag() == b.imag();
+  }
+
+ private:
+  Half real_, imag_;
+};
+
+// The type in which arithmetic on a T happens: compute_type() of its dtype.
+template <class T>
+using ComputeType =
+    std::conditional_t<is_small_float<T>, float,
+                       std::conditional_t<std::is_same_v<T, ComplexHalf>, std::complex<float>, T>>;
+template <class T>
+inline constexpr bool is_computed = std::is_same_v<T, ComputeType<T>>;
+
 // Order matters: promotion between categories goes to the higher one.
 enum class DTypeCategory : uint8_t { Bool, Integral, Floating, Complex };
 
@@ -117,7 +146,8 @@ enum class DTypeCategory : uint8_t { Bool, Integral, Floating, Complex };
   X(F8E4M3FNUZ, ::weft::Float8E4M3FNUZ, "float8_e4m3fnuz", 1, Floating, "Float8_e4m3fnuz",        \
     "F8_E4M3FNUZ", 26, 11)                                                                        \
   X(F8E5M2FNUZ, ::weft::Float8E5M2FNUZ, "float8_e5m2fnuz", 1, Floating, "Float8_e5m2fnuz",        \
-    "F8_E5M2FNUZ", 25, 13)
+    "F8_E5M2FNUZ", 25, 13)                                                                        \
+  X(C32, ::weft::ComplexHalf, "complex32", 4, Complex, "ComplexHalf", "", 8, 5)
 
 enum class DType : uint8_t {
 #define X(id, ...) id,
@@ -156,17 +186,22 @@ constexpr bool is_differentiable(DType dtype) { return category(dtype) >= DTypeC
 
 constexpr bool is_float8(DType dtype) { return is_floating(dtype) && item_size(dtype) == 1; }
 
-// float32 for complex64, float64 for complex128; every other dtype is its own.
+// float16 for complex32, float32 for complex64, float64 for complex128; every other dtype is its
+// own.
 constexpr DType real_of(DType dtype) {
+  if (dtype == DType::C32) return DType::F16;
   if (dtype == DType::C64) return DType::F32;
   return dtype == DType::C128 ? DType::F64 : dtype;
 }
 constexpr DType complex_of(DType dtype) {
+  if (dtype == DType::F16 || dtype == DType::C32) return DType::C32;
   return dtype == DType::F64 || dtype == DType::C128 ? DType::C128 : DType::C64;
 }
 
-// The type arithmetic happens in: float32 for the smaller floats, otherwise the type itself.
+// The type arithmetic happens in: float32 for the smaller floats, complex64 for complex32,
+// otherwise the type itself.
 constexpr DType compute_type(DType dtype) {
+  if (dtype == DType::C32) return DType::C64;
   return is_floating(dtype) && item_size(dtype) < 4 ? DType::F32 : dtype;
 }
 

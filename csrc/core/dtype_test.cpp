@@ -26,6 +26,23 @@ TEST(dtype_half_all_bit_patterns) {
   }
 }
 
+TEST(dtype_complex_half_holds_two_halves) {
+  for (uint32_t bits = 0; bits <= 0xffff; ++bits) {
+    const uint16_t parts[] = {static_cast<uint16_t>(bits), static_cast<uint16_t>(~bits)};
+    const auto number = std::bit_cast<ComplexHalf>(parts);
+    const ComplexHalf back(static_cast<std::complex<float>>(number));
+    for (const float part : {number.real() - back.real(), number.imag() - back.imag()}) {
+      CHECK_TRUE(part == 0 || std::isnan(part));
+    }
+    if (!std::isnan(number.real()) && !std::isnan(number.imag())) {
+      CHECK_EQ(std::bit_cast<uint32_t>(back), std::bit_cast<uint32_t>(number));
+      CHECK_TRUE(back == number);
+    }
+  }
+  CHECK_EQ(ComplexHalf(std::complex<double>(1e6, 2049)).imag(), 2048.0f);
+  CHECK_TRUE(std::isinf(ComplexHalf(std::complex<double>(1e6, 2049)).real()));
+}
+
 TEST(dtype_half_rounds_to_nearest_even) {
   CHECK_EQ(half_round_trip(65504), 65504.0f);
   CHECK_EQ(half_round_trip(65519.996f), 65504.0f);
@@ -99,6 +116,12 @@ TEST(dtype_promotion) {
   CHECK_EQ(promote(DType::F32, DType::C64), DType::C64);
   CHECK_EQ(promote(DType::I64, DType::C64), DType::C64);
   CHECK_EQ(promote(DType::C64, DType::C128), DType::C128);
+  CHECK_EQ(promote(DType::C32, DType::I64), DType::C32);
+  CHECK_EQ(promote(DType::C32, DType::F16), DType::C32);
+  CHECK_EQ(promote(DType::C32, DType::BF16), DType::C64);
+  CHECK_EQ(promote(DType::F32, DType::C32), DType::C64);
+  CHECK_EQ(promote(DType::C32, DType::F64), DType::C128);
+  CHECK_EQ(promote(DType::C64, DType::C32), DType::C64);
   CHECK_EQ(promote(DType::U64, DType::F16), DType::F16);
   CHECK_EQ(promote(DType::U16, DType::U16), DType::U16);
   CHECK_EQ(promote(DType::U8, DType::U32), DType::U32);
@@ -150,6 +173,12 @@ TEST(dtype_default) {
 }
 
 TEST(dtype_names_and_sizes) {
+  for (int i = 0; i < kDTypeCount; ++i) {
+    const auto dtype = static_cast<DType>(i);
+    dispatch(dtype, [&]<class T>(std::type_identity<T>) {
+      CHECK_EQ(dtype_of<ComputeType<T>>::value, compute_type(dtype));
+    });
+  }
   CHECK_EQ(str(DType::BF16, ' ', DType::C128), "bfloat16 complex128");
   for (int i = 0; i < kDTypeCount; ++i) {
     const auto dtype = static_cast<DType>(i);

@@ -97,7 +97,12 @@ void Scalar::store(DType dtype, void* out) const {
 
 Scalar Scalar::rounded(DType dtype) const {
   return dispatch(dtype, [&]<class T>(std::type_identity<T>) {
-    if constexpr (is_small_float<T>) return Scalar(double{static_cast<float>(convert<T>(*this))});
+    if constexpr (is_small_float<T>) {
+      return Scalar(double{static_cast<float>(convert<T>(*this))});
+    } else if constexpr (!is_computed<T>) {
+      const T value = convert<T>(*this);
+      return Scalar(std::complex<double>(value.real(), value.imag()));
+    }
     return *this;
   });
 }

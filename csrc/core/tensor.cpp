@@ -120,7 +120,7 @@ Scalar Tensor::item() const {
     } else if constexpr (std::is_floating_point_v<T>) {
       return Scalar(static_cast<double>(value));
     } else {
-      return Scalar(std::complex<double>(value));
+      return Scalar(std::complex<double>(value.real(), value.imag()));
     }
   });
 }

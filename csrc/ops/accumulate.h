@@ -7,13 +7,13 @@
 
 namespace weft::native {
 
-// to += value: bool is "or", integers wrap around, the 16-bit floats round once.
+// to += value: bool is "or", integers wrap around, what computes in a wider type rounds once.
 template <class T>
 inline void accumulate(T& to, T value) {
   if constexpr (std::is_same_v<T, bool>) {
     to = to || value;
-  } else if constexpr (is_small_float<T>) {
-    to = T(static_cast<float>(to) + static_cast<float>(value));
+  } else if constexpr (!is_computed<T>) {
+    to = T(static_cast<ComputeType<T>>(to) + static_cast<ComputeType<T>>(value));
   } else if constexpr (std::is_integral_v<T>) {
     using U = std::make_unsigned_t<T>;
     to = static_cast<T>(static_cast<U>(static_cast<U>(to) + static_cast<U>(value)));
@@ -27,8 +27,8 @@ template <class T>
 inline T divide(T value, int64_t count) {
   if constexpr (std::is_same_v<T, bool>) {
     return value;
-  } else if constexpr (is_small_float<T>) {
-    return T(static_cast<float>(value) / static_cast<float>(count));
+  } else if constexpr (!is_computed<T>) {
+    return T(divide(static_cast<ComputeType<T>>(value), count));
   } else if constexpr (is_complex_number<T>) {
     return value / static_cast<typename T::value_type>(count);
   } else {

@@ -12,7 +12,7 @@ bool equal(const Tensor& self, const Tensor& other) {
   const Tensor a = in_order(as_dtype(self, compute)), b = in_order(as_dtype(other, compute));
   bool same_values = true;
   dispatch(compute == DType::Bool ? DType::U8 : compute, [&]<class T>(std::type_identity<T>) {
-    if constexpr (!is_small_float<T>) {
+    if constexpr (is_computed<T>) {
       same_values =
           std::equal(a.data_as<const T>(), a.data_as<const T>() + a.numel(), b.data_as<const T>());
     }

@@ -202,7 +202,8 @@ void real_signal(const void* in, void* out, const DimLines& from, const DimLines
 }
 
 void check_complex(const char* op, const Tensor& self) {
-  WEFT_CHECK(is_complex(self.dtype()), op, ": expected complex numbers, got ", self.dtype());
+  WEFT_CHECK(self.dtype() == DType::C64 || self.dtype() == DType::C128, op,
+             ": expected complex64 or complex128, got ", self.dtype());
 }
 
 // body(T()) with the type of the real parts.

@@ -9,11 +9,11 @@
 
 namespace weft::native {
 
-// Calls fn with the element type; bool and the 16-bit floats never come here.
+// Calls fn with the element type; bool and what computes in a wider type never come here.
 template <class Fn>
 void dispatch_numeric(DType dtype, Fn&& fn) {
   dispatch(dtype, [&]<class T>(std::type_identity<T> type) {
-    if constexpr (!std::is_same_v<T, bool> && !is_small_float<T>) fn(type);
+    if constexpr (!std::is_same_v<T, bool> && is_computed<T>) fn(type);
   });
 }
 

@@ -49,8 +49,9 @@ template <class T>
 T folded(Fold fold, T a, T b) {
   if constexpr (std::is_same_v<T, bool>) {
     return fold == Fold::Prod || fold == Fold::Amin ? a && b : a || b;
-  } else if constexpr (is_small_float<T>) {
-    return T(folded<float>(fold, static_cast<float>(a), static_cast<float>(b)));
+  } else if constexpr (!is_computed<T>) {
+    using Compute = ComputeType<T>;
+    return T(folded(fold, static_cast<Compute>(a), static_cast<Compute>(b)));
   } else {
     switch (fold) {
       case Fold::Prod:

@@ -14,8 +14,9 @@ namespace weft::matrices {
 inline void check_matrices(const char* op, const Tensor& a, bool square) {
   WEFT_CHECK(a.dim() >= 2, op, ": expected matrices, got shape ", AsTuple{a.sizes()});
   WEFT_CHECK_AS(NotImplemented,
-                is_complex(a.dtype()) || a.dtype() == DType::F32 || a.dtype() == DType::F64, op,
-                ": expected dtype float32, float64, complex64 or complex128, got ", a.dtype());
+                (is_complex(a.dtype()) && a.dtype() != DType::C32) || a.dtype() == DType::F32 ||
+                    a.dtype() == DType::F64,
+                op, ": expected dtype float32, float64, complex64 or complex128, got ", a.dtype());
   WEFT_CHECK(!square || a.size(-1) == a.size(-2), op, ": expected square matrices, got shape ",
              AsTuple{a.sizes()});
   WEFT_CHECK(a.size(-1) < (1 << 24) && a.size(-2) < (1 << 24), op,

@@ -40,8 +40,8 @@ template <class T>
 T product_of(T a, T b) {
   if constexpr (std::is_same_v<T, bool>) {
     return a && b;
-  } else if constexpr (is_small_float<T>) {
-    return T(static_cast<float>(a) * static_cast<float>(b));
+  } else if constexpr (!is_computed<T>) {
+    return T(static_cast<ComputeType<T>>(a) * static_cast<ComputeType<T>>(b));
   } else if constexpr (std::is_integral_v<T>) {
     return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
   } else {
@@ -206,7 +206,7 @@ Tensor cumsum(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
   Tensor out = Tensor::empty(self.sizes(), compute, self.device(), "cumsum");
   const Split3 split = self.dim() == 0 ? Split3{} : split_at(self.sizes(), dim);
   dispatch(compute, [&]<class T>(std::type_identity<T>) {
-    if constexpr (!is_small_float<T>) {
+    if constexpr (is_computed<T>) {
       if constexpr (std::is_same_v<T, bool>) {
         WEFT_CHECK_AS(NotImplemented, false, "cumsum: expected a numeric dtype, got ", compute);
       } else {

@@ -103,8 +103,7 @@ inline Split3 split_at(IntList sizes, int64_t dim) {
 }
 
 template <class T>
-inline constexpr bool is_complex_number =
-    std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
+inline constexpr bool is_complex_number = requires(T value) { value.imag(); };
 
 // Calls fn(std::type_identity<T>{}) with the type of a dtype that has an order.
 template <class Fn>

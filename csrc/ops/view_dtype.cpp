@@ -72,8 +72,9 @@ Tensor view_as_real(const Tensor& self) {
 
 Tensor view_as_complex(const Tensor& self) {
   constexpr const char* op = "view_as_complex";
-  WEFT_CHECK(self.dtype() == DType::F32 || self.dtype() == DType::F64, op,
-             ": expected float32 or float64, got ", self.dtype());
+  const DType dtype = complex_of(self.dtype());
+  WEFT_CHECK(self.dtype() == real_of(dtype), op, ": expected float16, float32 or float64, got ",
+             self.dtype());
   Layout layout = self.layout();
   WEFT_CHECK(!layout.sizes.empty() && layout.sizes.back() == 2, op,
              ": expected a last dimension of size 2, got shape ", AsTuple{layout.sizes});
@@ -88,7 +89,7 @@ Tensor view_as_complex(const Tensor& self) {
                ": expected even strides, got ", layout.strides[i]);
     layout.strides[i] /= 2;
   }
-  return over(op, self, self.dtype() == DType::F32 ? DType::C64 : DType::C128, std::move(layout));
+  return over(op, self, dtype, std::move(layout));
 }
 
 Tensor view_dtype(const Tensor& self, DType dtype) {

@@ -29,7 +29,7 @@ def _complex(x: Tensor, dims: list[int], inverse: bool, scale: float) -> Tensor:
 
 
 def _floating(function: str, x: Tensor) -> Tensor:
-    if x.dtype in (_C.float16, _C.bfloat16):
+    if x.dtype in (_C.float16, _C.bfloat16, _C.complex32):
         name = str(x.dtype).partition(".")[2]
         raise RuntimeError(f"{function}: expected a dtype of at least 32 bits, got {name}")
     whole = not (x.is_floating_point() or x.is_complex())

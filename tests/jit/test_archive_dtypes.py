@@ -10,7 +10,7 @@ import weft
 from weft import nn
 
 DTYPES = (
-    *("float16", "bfloat16", "float64", "complex64", "complex128"),
+    *("float16", "bfloat16", "float64", "complex32", "complex64", "complex128"),
     *("bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64"),
     *("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"),
 )

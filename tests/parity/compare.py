@@ -30,6 +30,7 @@ TOLERANCE = {
     torch.bfloat16: (1.6e-2, 1e-3),
     torch.float32: (2e-6, 1e-5),
     torch.float64: (1e-7, 1e-7),
+    torch.complex32: (2e-3, 2e-4),
     torch.complex64: (2e-6, 1e-5),
     torch.complex128: (1e-7, 1e-7),
 }
@@ -53,6 +54,7 @@ WIDER = {
     torch.float16: torch.float32,
     torch.bfloat16: torch.float32,
     torch.float32: torch.float64,
+    torch.complex32: torch.complex64,
     torch.complex64: torch.complex128,
 }
 
@@ -235,7 +237,7 @@ def _close(case: Case, one: torch.Tensor, other: torch.Tensor, gradient: bool = 
     if not other.dtype.is_floating_point and not other.dtype.is_complex:
         return torch.equal(one, other)
     several_steps = gradient or case.name.startswith("nn.functional.")
-    if several_steps and one.dtype in (torch.float16, torch.bfloat16):
+    if several_steps and one.dtype in (torch.float16, torch.bfloat16, torch.complex32):
         # Each step of a formula rounds to 8 or 11 bits, so what is left after terms cancel is as
         # exact as the terms were.
         atol += rtol * _root_mean_square(other)

@@ -17,6 +17,7 @@ from weft import nn
 #: dtypes both libraries have, in the order they are run
 DTYPES = (
     torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.complex64, torch.complex128,
+    torch.complex32,
     torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool,
 )  # fmt: skip
 #: dtypes of integers for which both have few operators

@@ -18,7 +18,9 @@ import weft.nn
 from .convert import DTYPES, WIDE_UNSIGNED
 
 #: the most samples per dtype; what is left of a longer list is spread over it
-LIMITS = {torch.float32: 12, torch.float64: 5, torch.complex64: 6, torch.int64: 6}
+LIMITS = {
+    torch.float32: 12, torch.float64: 5, torch.complex64: 6, torch.int64: 6, torch.complex32: 2,
+}  # fmt: skip
 OTHER_LIMIT = 4
 #: how far a list of samples is generated at all
 HORIZON = 64
@@ -32,15 +34,8 @@ UNDEFINED = frozenset(
 PLACES = frozenset(("sort", "argsort", "topk", "msort", "kthvalue", "mode", "median"))
 #: results are determined up to the signs of vectors: what the sample selects of them is not
 UNSIGNED = frozenset(("linalg.eigh", "linalg.svd", "pca_lowrank", "svd", "svd_lowrank"))
-#: deliberate differences, told in docs/differences.md; and what needs complex32, which weft lacks
-DELIBERATE = frozenset(
-    (
-        ("any", torch.uint8),
-        ("all", torch.uint8),
-        ("complex", torch.float16),
-        ("view_as_complex", torch.float16),
-    )
-)
+#: deliberate differences, told in docs/differences.md
+DELIBERATE = frozenset((("any", torch.uint8), ("all", torch.uint8)))
 
 
 def op_infos() -> dict[str, Any]:

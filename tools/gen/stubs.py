@@ -106,7 +106,7 @@ class Tensor:
     def is_contiguous(self, memory_format: Any = ...) -> _bool: ...
     def data_ptr(self) -> _int: ...
 """
-_ALIASES = ["half", "float", "double", "short", "int", "long", "cfloat", "cdouble"]
+_ALIASES = ["half", "float", "double", "short", "int", "long", "cfloat", "cdouble", "chalf"]
 _OPERATORS = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift"
 _COMPARISONS = "eq ne lt le gt ge"
 _TYPES = {

@@ -155,8 +155,8 @@ def _check_parts(function: str, first: Tensor, second: Tensor) -> None:
 def complex(real: Tensor, imag: Tensor) -> Tensor:
     """Complex numbers of the given parts.
 
-    float32 or float64 parts that broadcast give complex64 or complex128. Raises RuntimeError for
-    other dtypes.
+    Parts of float16, float32 or float64 that broadcast give complex32, complex64 or complex128.
+    Raises RuntimeError for other dtypes.
 
     >>> weft.complex(weft.tensor([1.0]), weft.tensor([2.0]))
     tensor([1.+2.j])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from .expr import Complex, Value, bitcast, cast, node, select, source
 from .kernel import Kernel
-from .types import BF16, COMPUTE_DTYPES, F16, F32, U8, U16, U32, DType, Float8
+from .types import BF16, C32, C64, COMPUTE_DTYPES, F16, F32, U8, U16, U32, DType, Float8
 
 
 def storage(d: DType) -> DType:
-    """The type a kernel loads and stores: small floats are their bits."""
-    return d if d in COMPUTE_DTYPES else U8 if d.bits == 8 else U16
+    """The type a kernel loads and stores: what is too small to compute in is its bits."""
+    return d if d in COMPUTE_DTYPES else {8: U8, 16: U16, 32: U32}[d.bits]
 
 
 def kernel(to: DType, old: DType) -> Kernel:
@@ -20,6 +20,8 @@ def kernel(to: DType, old: DType) -> Kernel:
 
 
 def _decode(x: Value, d: DType) -> Value:
+    if d == C32:
+        return Complex(_decode(cast(x, U16), F16), _decode(cast(x >> 16, U16), F16))
     if d == F16:
         return node("f16_to_f32", F32, x)
     if d.float8 is not None:
@@ -31,6 +33,9 @@ def _encode(x: Value, d: DType) -> Value:
     """To small floats by way of float32, as PyTorch does."""
     if d in COMPUTE_DTYPES:
         return cast(x, d)
+    if d == C32:
+        single = cast(x, C64)
+        return cast(_encode(single.real, F16), U32) | cast(_encode(single.imag, F16), U32) << 16
     single = cast(x.real if isinstance(x, Complex) else x, F32)
     if d.float8 is not None:
         return f32_to_f8(single, d.float8)

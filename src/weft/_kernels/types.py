@@ -35,7 +35,7 @@ class DType:
     @property
     def real(self) -> DType:
         """The type of the parts of a complex type; any other type is its own."""
-        return self if self.kind != "complex" else F32 if self.bits == 64 else F64
+        return {32: F16, 64: F32, 128: F64}[self.bits] if self.kind == "complex" else self
 
     @property
     def is_integer(self) -> bool:
@@ -60,6 +60,7 @@ F32 = DType("F32", "float", 32, "float32")
 F64 = DType("F64", "float", 64, "float64")
 C64 = DType("C64", "complex", 64, "complex64")
 C128 = DType("C128", "complex", 128, "complex128")
+C32 = DType("C32", "complex", 32, "complex32")
 FLOAT8 = tuple(
     DType(name.upper().replace("FLOAT", "F").replace("_", ""), "float", 8, name, Float8(*format))
     for name, format in (
@@ -70,9 +71,9 @@ FLOAT8 = tuple(
     )
 )
 
-DTYPES = (BOOL, U8, I8, I16, I32, I64, U16, U32, U64, F16, BF16, F32, F64, C64, C128, *FLOAT8)
-# Types arithmetic happens in: smaller floats are converted to float32 by the driver.
-COMPUTE_DTYPES = tuple(d for d in DTYPES if d.kind != "float" or d.bits >= 32)
+DTYPES = (BOOL, U8, I8, I16, I32, I64, U16, U32, U64, F16, BF16, F32, F64, C64, C128, *FLOAT8, C32)
+# Types arithmetic happens in: smaller floats are converted to float32, complex32 to complex64.
+COMPUTE_DTYPES = tuple(d for d in DTYPES if d.kind not in ("float", "complex") or d.real.bits >= 32)
 # "complex" promotes above "float" above integers above bool.
 CATEGORY = {"bool": 0, "uint": 1, "int": 1, "float": 2, "complex": 3}
 

@@ -26,7 +26,7 @@ _DTYPES = {
     if isinstance(value, _C.dtype)
 }
 # Dtypes PyTorch has and weft has not: known by name so that the message can say it.
-_FOREIGN_DTYPES = ("float8", "float4", "complex32", "bits", "quint", "qint", "int", "uint")
+_FOREIGN_DTYPES = ("float8", "float4", "bits", "quint", "qint", "int", "uint")
 STORAGE_DTYPES = {
     "Float": _C.float32,
     "Double": _C.float64,
@@ -43,6 +43,7 @@ STORAGE_DTYPES = {
 }
 # Archives name storages of further dtypes, whose tensors checkpoints keep in bytes.
 ARCHIVE_DTYPES = STORAGE_DTYPES | {
+    "ComplexHalf": _C.complex32,
     "UInt16": _C.uint16,
     "UInt32": _C.uint32,
     "UInt64": _C.uint64,

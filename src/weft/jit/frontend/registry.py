@@ -29,8 +29,8 @@ method = Rules()
 than the operator of their name. None: this call is not."""
 
 CONVERSIONS = (
-    *("bfloat16", "bool", "byte", "cdouble", "cfloat", "char", "double", "float", "half", "int"),
-    *("long", "short", "type"),
+    *("bfloat16", "bool", "byte", "cdouble", "cfloat", "chalf", "char", "double", "float", "half"),
+    *("int", "long", "short", "type"),
 )
 
 # What is called by its Python object: len, print, math.prod.

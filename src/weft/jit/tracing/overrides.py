@@ -342,7 +342,7 @@ for _name, _to_dtype in (
     ("float", _C.float32), ("double", _C.float64), ("half", _C.float16),
     ("bfloat16", _C.bfloat16), ("long", _C.int64), ("int", _C.int32), ("short", _C.int16),
     ("char", _C.int8), ("byte", _C.uint8), ("bool", _C.bool), ("cfloat", _C.complex64),
-    ("cdouble", _C.complex128),
+    ("cdouble", _C.complex128), ("chalf", _C.complex32),
 ):  # fmt: skip
     _conversion(_name, _to_dtype)
 

@@ -48,6 +48,7 @@ for _name, _dtype in {
     "bool": _C.bool,
     "cfloat": _C.complex64,
     "cdouble": _C.complex128,
+    "chalf": _C.complex32,
 }.items():
     method((ty.TENSOR, _name))(_to_dtype(_dtype))
 
