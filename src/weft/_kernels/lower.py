@@ -208,6 +208,8 @@ class Function:
 
     def _map(self) -> None:
         lanes = self._lanes
+        if _size(self._nodes) > self.target.most_unrolled:
+            lanes = lanes[-2:]
         start = "0"
         for width in lanes:
             end = f"{self.emit(f'and i64 %n, -{width}')}" if width > 1 else "%n"

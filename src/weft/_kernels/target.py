@@ -19,10 +19,19 @@ class Target(NamedTuple):
     accumulators: int = 4  # vectors a long fold keeps
     claims: bool = False  # can prefetch a line in order to write it
     streams: bool = False  # can store past the caches
+    most_unrolled: int = 10**6  # nodes of a kernel whose widest loop takes several registers
 
 
 X86 = {
-    "v2": Target("v2", "x86-64-v2", f16=False, fma=False, accumulators=2, streams=True),
+    "v2": Target(
+        "v2",
+        "x86-64-v2",
+        f16=False,
+        fma=False,
+        accumulators=2,
+        streams=True,
+        most_unrolled=100,
+    ),
     "v3": Target("v3", "x86-64-v3", streams=True),
     "v4": Target(
         "v4",
