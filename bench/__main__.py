@@ -21,6 +21,7 @@ GROUPS = (
     "small_graphs",
     "elementwise",
     "rows",
+    "functions",
     "matmul",
     "conv",
     "fft",

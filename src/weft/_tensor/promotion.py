@@ -42,7 +42,7 @@ def _dtype(value: Any) -> _C.dtype:
     if isinstance(value, float):
         return _C.get_default_dtype()
     if isinstance(value, complex):
-        return _C.get_default_dtype().to_complex()
+        return _complex_of(_C.get_default_dtype())
     raise TypeError(f"result_type: expected tensors and numbers, got {type(value).__name__}")
 
 
@@ -52,9 +52,15 @@ def _kind(dtype: Any) -> int:
     return int(dtype != _C.bool)
 
 
+def _complex_of(dtype: Any) -> Any:
+    if dtype == _C.float64:
+        return _C.complex128
+    return _C.complex32 if dtype == _C.float16 else _C.complex64
+
+
 def _as_number(dtype: Any, other: Any) -> Any:
     """A higher kind without dimensions: of a complex one, the precision of the floats beside it."""
-    return other.to_complex() if dtype.is_complex and other.is_floating_point else dtype
+    return _complex_of(other) if dtype.is_complex and other.is_floating_point else dtype
 
 
 _declare(globals())

@@ -172,7 +172,7 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     if input.size(0) > 1 or not input.is_floating_point():
         check_full("pdist", input)
     first, second = _C.triu_indices(input.size(0), input.size(0), 1).unbind(0)
-    if p == 2:
+    if p == 2 and input.size(0) > 1:
         return _C._aten.cdist(input, input, 2.0, None)[first, second]
     return _C._aten.linalg_vector_norm(input[first] - input[second], p, [1])
 
