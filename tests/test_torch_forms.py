@@ -221,6 +221,7 @@ def test_form(name: str) -> None:
     _same(FORMS[name](weft), FORMS[name](torch))
 
 
+@pytest.mark.filterwarnings("ignore:ComplexHalf support")  # PyTorch's
 @pytest.mark.parametrize(
     "name",
     [

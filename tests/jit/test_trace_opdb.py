@@ -55,6 +55,8 @@ def same(a: Any, b: Any) -> bool:
     a, b = a.detach(), b.detach()
     if a.dtype == weft.bfloat16:
         a, b = a.float(), b.float()
+    if a.dtype == weft.complex32:  # NumPy has none
+        a, b = a.cfloat(), b.cfloat()
     return np.array_equal(a.numpy(), b.numpy(), equal_nan=a.is_floating_point() or a.is_complex())
 
 
