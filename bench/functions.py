@@ -241,4 +241,4 @@ def _values(torch: Any) -> dict[str, Any]:
 
 for _statement in _STATEMENTS.split("\n"):
     if _statement:
-        group.add(_statement, _statement, _values)
+        group.add(_statement, _statement, _values, seconds=0.05)
