@@ -385,6 +385,14 @@ def test_grid_sample_has_second_derivatives_and_samples(mode: str) -> None:
     assert weft.allclose(tangent, (moved - each[0]) / step, atol=1e-4)
 
 
+def test_gradients_of_grids_are_checked() -> None:
+    image, grid = weft.ones(1, 1, 2, 2), weft.ones(1, 2, 2, 2)
+    with pytest.raises(RuntimeError, match="grid_sampler: expected 3 orders, got 0"):
+        weft._C._aten._grid_gradient(image, image, grid, 0, 0, True, [])
+    with pytest.raises(RuntimeError, match="cdist: expected shapes"):
+        weft._C._aten._difference_sums(weft.ones(5, 4), weft.ones(5, 300), weft.ones(4, 3))
+
+
 def test_grid_sample_of_no_place_is_nan_and_of_a_place_outside_0() -> None:
     grid = weft.tensor([math.nan, 5.0, 1e30]).reshape(1, 1, 3, 1).expand(1, 1, 3, 2)
     image = weft.tensor([[math.inf, 1.0], [2.0, 3.0]]).reshape(1, 1, 2, 2)

@@ -22,7 +22,7 @@ struct Pairs {
   Tensor x1, x2;
 
   Pairs(const char* op, const Tensor& first, const Tensor& second)
-      : kind(compute_type(first.dtype())),
+      : kind(checked(op, first, second)),
         batch(broadcast_sizes(op, matrices::batch_sizes(first, 2, {}),
                               matrices::batch_sizes(second, 2, {}))),
         m(first.size(-2)),
@@ -38,6 +38,14 @@ struct Pairs {
     sizes.push_back(x.size(-2));
     sizes.push_back(x.size(-1));
     return in_order(as_dtype(ops::expand(x, sizes, false), kind));
+  }
+
+ private:
+  static DType checked(const char* op, const Tensor& first, const Tensor& second) {
+    WEFT_CHECK(first.dim() >= 2 && second.dim() >= 2 && first.size(-1) == second.size(-1), op,
+               ": expected shapes (..., m, k) and (..., n, k), got ", AsTuple{first.sizes()},
+               " and ", AsTuple{second.sizes()});
+    return compute_type(first.dtype());
   }
 };
 
@@ -96,7 +104,7 @@ void run(const Pairs& p, const T* x1, const T* x2, T* out) {
   parallel_for(p.count * parts, (1 << 16) / (work * strips) + 1, [&](int64_t begin, int64_t end) {
     Scratch<T> strip(p.k * kWidth);
     std::fill_n(strip.data(), p.k * kWidth, T(0));
-    // The parts of an image of the batch that a thread has meet a strip while it is packed.
+    // A strip, once packed, serves all rows that the thread has of a matrix.
     for (int64_t part = begin; part < end;) {
       const int64_t b = part / parts, last = std::min(end, (b + 1) * parts);
       const int64_t first = part % parts * kHeight,

@@ -103,8 +103,8 @@ class Block {
 
   // For each combination of the dimensions' taps, pixels of the image and weights of the places.
   int64_t combinations() const { return made_; }
-  const int32_t* pixels(int64_t i) const { return flat_[i]; }  // -1 for a 0
-  const int32_t* any(int64_t i) const { return any_[i]; }      // pixels, 0 for -1
+  const int32_t* pixels(int64_t i) const { return flat_[i]; }      // -1 for a 0
+  const int32_t* clamped(int64_t i) const { return clamped_[i]; }  // pixels, 0 for -1
   const T* weights(int64_t i) const { return product_[i]; }
 
  private:
@@ -199,7 +199,7 @@ class Block {
         }
         for (int64_t x = 0; x < taps; ++x, ++made_) {
           join(pixels, weights, last, x, flat_[made_], product_[made_]);
-          for (int64_t i = 0; i < count_; ++i) any_[made_][i] = std::max(flat_[made_][i], 0);
+          for (int64_t i = 0; i < count_; ++i) clamped_[made_][i] = std::max(flat_[made_][i], 0);
         }
       }
     }
@@ -219,21 +219,19 @@ class Block {
   const int64_t count_;
   int64_t made_ = 0;
   int32_t pixel_[kDims][kTaps][kBlock], plane_[kBlock], flat_[kTaps * kTaps][kBlock],
-      any_[kTaps * kTaps][kBlock];
+      clamped_[kTaps * kTaps][kBlock];
   T weight_[kDims][kTaps][kBlock], share_[kBlock], product_[kTaps * kTaps][kBlock];
   T place_[kBlock], slope_[kBlock], low_[kBlock];
 };
 
-int64_t grain_of(int64_t work) { return (int64_t{1} << 15) / std::max<int64_t>(1, work) + 1; }
-
 // to[i] += a weight times the pixel of `from`, for a combination of taps.
 template <class T>
 void add_pixels(const Block<T>& block, int64_t combination, int64_t count, const T* from, T* to) {
-  const int32_t *pixels = block.pixels(combination), *any = block.any(combination);
+  const int32_t *pixels = block.pixels(combination), *clamped = block.clamped(combination);
   const T* weights = block.weights(combination);
   at_level([=](auto) WEFT_INLINED {
     T entries[kBlock];  // read without a branch for each
-    for (int64_t i = 0; i < count; ++i) entries[i] = from[any[i]];
+    for (int64_t i = 0; i < count; ++i) entries[i] = from[clamped[i]];
     for (int64_t i = 0; i < count; ++i) {  // a weight that is NaN stays
       to[i] += weights[i] * (pixels[i] < 0 ? T(0) : entries[i]);
     }
@@ -340,6 +338,7 @@ Tensor _spread_on_grid(const Tensor& grad_output, const Tensor& grid, IntList in
 
 Tensor _grid_gradient(const Tensor& grad_output, const Tensor& self, const Tensor& grid,
                       int64_t mode, int64_t padding, bool align_corners, IntList order) {
+  sampling::Call("grid_sampler", self.sizes(), grid.sizes(), mode, padding, align_corners, order);
   std::vector<Tensor> parts;
   for (int64_t d = 0; d < grid.size(-1); ++d) {
     Dims raised(order);

@@ -79,8 +79,6 @@ Taps taps_of(const char* op, const Tensor& index, const Tensor& weight, int64_t 
   return result;
 }
 
-int64_t grain_of(int64_t work) { return (int64_t{1} << 15) / std::max<int64_t>(1, work) + 1; }
-
 // Lines [begin, end) of outer x outputs, of one element each.
 template <class T>
 void resample_elements(const Split3& s, const Taps& t, const T* in, T* out, int64_t begin,

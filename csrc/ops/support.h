@@ -19,6 +19,11 @@ inline Tensor in_order(const Tensor& tensor) {
   return tensor.is_contiguous() ? tensor : contiguous_copy(tensor);
 }
 
+// Items of so much work each that a thread should have at least.
+inline int64_t grain_of(int64_t work) {
+  return (int64_t{1} << 15) / std::max<int64_t>(1, work) + 1;
+}
+
 // A tensor of no dimensions as one of one dimension, over the same memory.
 inline Tensor as_vector(const Tensor& tensor) {
   return tensor.dim() > 0 ? tensor : tensor.with_layout({{1}, {1}, tensor.offset()});

@@ -53,9 +53,7 @@ def _kind(dtype: Any) -> int:
 
 
 def _complex_of(dtype: Any) -> Any:
-    if dtype == _C.float64:
-        return _C.complex128
-    return _C.complex32 if dtype == _C.float16 else _C.complex64
+    return _C.promote_types(dtype, _C.complex32)
 
 
 def _as_number(dtype: Any, other: Any) -> Any:
