@@ -10,6 +10,7 @@ import io
 import pathlib
 import types
 import uuid
+import zipfile
 from collections import Counter, defaultdict, deque
 from typing import Any
 
@@ -94,3 +95,27 @@ def test_what_the_classes_do_not_write_is_refused(call: Any) -> None:
     file.seek(0)
     with pytest.raises(LoadError, match="load: expected"):
         weft.load(file, weights_only=False)
+
+
+@both
+@pytest.mark.parametrize(
+    ("encoding", "expected"),
+    [("utf-8", "é"), ("latin1", "Ã©"), ("bytes", b"\xc3\xa9"), ("ascii", UnicodeDecodeError)],
+)
+def test_text_of_python_2(lib: Any, encoding: str, expected: Any) -> None:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("archive/data.pkl", b"\x80\x02U\x02\xc3\xa9.")
+        archive.writestr("archive/version", b"3\n")
+    file.seek(0)
+    if isinstance(expected, str | bytes):
+        assert lib.load(file, weights_only=False, encoding=encoding) == expected
+        return
+    with pytest.raises(Exception) as raised:
+        lib.load(file, weights_only=False, encoding=encoding)
+    assert "codec can't decode byte 0xc3" in str(raised.value)
+
+
+def test_unknown_encoding() -> None:
+    with pytest.raises(LookupError, match="nothing"):
+        weft.load(io.BytesIO(b"PK"), encoding="nothing")

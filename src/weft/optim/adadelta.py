@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from weft.optim.optimizer import Optimizer, gradients, options_of
+from weft.optim._steps import descend, follow_square, gradients, rate_of
+from weft.optim.optimizer import Optimizer, options_of
 
 
 class Adadelta(Optimizer):
     """p -= lr * d, d = g * sqrt(a + eps) / sqrt(v + eps) (Zeiler, 2012).
 
-    v is a running mean of g**2, a one of d**2, both following with 1 - rho. `foreach`, `capturable`
-    and `differentiable` have no effect. Raises ValueError for a negative lr, eps or weight_decay,
-    and for rho outside [0, 1].
+    v is a running mean of g**2, a one of d**2, both following with 1 - rho. differentiable:
+    gradients flow through the steps. `foreach` and `capturable` have no effect. Raises ValueError
+    for a negative lr, eps or weight_decay, and for rho outside [0, 1].
 
     >>> p = weft.ones(1, requires_grad=True)
     >>> p.grad = weft.ones(1)
@@ -42,13 +43,13 @@ class Adadelta(Optimizer):
         super().__init__(params, options_of(locals(), "lr", "eps", "weight_decay"))
 
     def _update(self, group: dict[str, Any]) -> None:
-        lr, rho, eps = float(group["lr"]), group["rho"], group["eps"]
+        lr, rho, eps = rate_of(group), group["rho"], group["eps"]
         for param, grad in gradients(group):
             state = self._begun(param, "square_avg", "acc_delta")
             state["step"].add_(1)
             square, moved = state["square_avg"], state["acc_delta"]
-            square.mul_(rho).addcmul_(grad, grad, value=1 - rho)
+            follow_square(square, rho, grad)
             root = square.add(eps).sqrt_()
-            delta = moved.add(eps).sqrt_().div_(root).mul_(grad)
-            moved.mul_(rho).addcmul_(delta, delta, value=1 - rho)
-            param.add_(delta, alpha=-lr)
+            delta = moved.add(eps).sqrt_() / root * grad
+            follow_square(moved, rho, delta)
+            descend(param, lr, delta)

@@ -8,7 +8,8 @@ from typing import Any, NoReturn
 from weft import _C
 from weft._C import Tensor
 from weft._tensor.limits import finfo
-from weft.optim.optimizer import Optimizer, check_at_least_zero, gradients, options_of
+from weft.optim._steps import gradients
+from weft.optim.optimizer import Optimizer, check_at_least_zero, options_of
 
 
 class Adafactor(Optimizer):

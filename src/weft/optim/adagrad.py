@@ -7,15 +7,16 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
-from weft.optim.optimizer import Optimizer, full_like, gradients, options_of
+from weft.optim._steps import descend, gradients, rate_of, root_plus
+from weft.optim.optimizer import Optimizer, full_like, options_of
 from weft.sparse._construct import sparse_coo_tensor
 
 
 class Adagrad(Optimizer):
     """p -= lr / (1 + (t - 1) * lr_decay) * g / (sqrt(sum of g**2) + eps) (Duchi et al., 2011).
 
-    initial_accumulator_value: where the sum starts. `foreach`, `differentiable` and `fused` have no
-    effect. Raises ValueError for a negative option.
+    initial_accumulator_value: where the sum starts. differentiable: gradients flow through the
+    steps. `foreach` and `fused` have no effect. Raises ValueError for a negative option.
 
     >>> p = weft.ones(1, requires_grad=True)
     >>> p.grad = weft.full((1,), 2.0)
@@ -65,16 +66,16 @@ class Adagrad(Optimizer):
         for param, grad in gradients(group):
             state = self.state[param]
             step = state["step"].add_(1).item()
-            lr = float(group["lr"]) / (1 + (step - 1) * group["lr_decay"])
+            lr = rate_of(group) / (1 + (step - 1) * group["lr_decay"])
             if grad.is_sparse:
                 _sparse_step(param, grad.coalesce(), state["sum"], lr, group["eps"])
                 continue
             total = state["sum"].addcmul_(grad, grad, value=1)
-            param.addcdiv_(grad, total.sqrt().add_(group["eps"]), value=-lr)
+            descend(param, lr, grad, root_plus(total, group["eps"]))
 
 
 def _sparse_step(param: Tensor, grad: Tensor, total: Tensor, lr: float, eps: float) -> None:
     total.add_(grad.square())
-    scale = total.sparse_mask(grad)._values().sqrt().add_(eps)
+    scale = root_plus(total.sparse_mask(grad)._values(), eps)
     step = sparse_coo_tensor(grad.indices(), grad._values() / scale, grad.shape)
     param.add_(step, alpha=-lr)

@@ -7,6 +7,7 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
+from weft.optim._steps import decayed, descend, follow_square, rate_of, root_plus
 from weft.optim.optimizer import Optimizer, options_of
 
 
@@ -14,8 +15,9 @@ class Adam(Optimizer):
     """Steps of m / (sqrt(v) + eps): running means of the gradient (m) and of its square (v).
 
     betas: how slowly m and v follow. amsgrad: uses the largest v so far. decoupled_weight_decay:
-    shrinks the parameter instead of adding to the gradient (AdamW). `foreach`, `capturable`,
-    `differentiable` and `fused` are accepted and have no effect.
+    shrinks the parameter instead of adding to the gradient (AdamW). differentiable:
+    gradients flow through the steps, to lr, betas and weight_decay too. `foreach`, `capturable` and
+    `fused` have no effect.
 
     Raises ValueError for a negative lr, eps or weight_decay, and for betas outside [0, 1).
 
@@ -49,7 +51,7 @@ class Adam(Optimizer):
         super().__init__(params, options_of(locals(), "lr", "eps", "weight_decay"))
 
     def _update(self, group: dict[str, Any]) -> None:
-        lr = float(group["lr"])
+        lr = rate_of(group)
         beta1, beta2 = group["betas"]
         eps, weight_decay, amsgrad = group["eps"], group["weight_decay"], group["amsgrad"]
         decoupled, maximize = group["decoupled_weight_decay"], group["maximize"]
@@ -65,13 +67,12 @@ class Adam(Optimizer):
             if weight_decay and decoupled:
                 param.mul_(1 - lr * weight_decay)
             elif weight_decay:
-                grad = grad.add(param, alpha=weight_decay)
+                grad = decayed(grad, param, weight_decay)
             mean, square = state["exp_avg"], state["exp_avg_sq"]
             mean.lerp_(grad, 1 - beta1)
-            square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+            follow_square(square, beta2, grad)
             if amsgrad:
                 largest = state["max_exp_avg_sq"]
-                square = largest.copy_(_C.maximum(largest, square))
-            scale = (1 - beta2**step) ** 0.5
-            denominator = square.sqrt().div_(scale).add_(eps)
-            param.addcdiv_(mean, denominator, value=-lr / (1 - beta1**step))
+                square = state["max_exp_avg_sq"] = _C.maximum(largest, square)
+            denominator = root_plus(square, eps, (1 - beta2**step) ** 0.5)
+            descend(param, lr / (1 - beta1**step), mean, denominator)

@@ -6,14 +6,16 @@ from collections.abc import Iterable
 from typing import Any
 
 from weft import _C
-from weft.optim.optimizer import Optimizer, gradients, options_of
+from weft.optim._steps import descend, gradients, rate_of
+from weft.optim.optimizer import Optimizer, options_of
 
 
 class Adamax(Optimizer):
     """p -= lr / (1 - beta1**t) * m / u, u = max(beta2 * u, abs(g) + eps) (Kingma and Ba, 2014).
 
-    m is a running mean of g. `foreach`, `capturable` and `differentiable` have no effect. Raises
-    ValueError for a negative lr, eps or weight_decay, and for betas outside [0, 1).
+    m is a running mean of g. differentiable: gradients flow through the steps. `foreach` and
+    `capturable` have no effect. Raises ValueError for a negative lr, eps or weight_decay, and for
+    betas outside [0, 1).
 
     >>> p = weft.ones(1, requires_grad=True)
     >>> p.grad = weft.full((1,), 2.0)
@@ -44,5 +46,6 @@ class Adamax(Optimizer):
             step = state["step"].add_(1).item()
             mean, largest = state["exp_avg"], state["exp_inf"]
             mean.lerp_(grad, 1 - beta1)
-            largest.copy_(_C.maximum(largest.mul_(beta2), grad.abs().add_(group["eps"])))
-            param.addcdiv_(mean, largest, value=-float(group["lr"]) / (1 - beta1**step))
+            latest = grad.abs().add_(group["eps"])
+            largest = state["exp_inf"] = _C.maximum(largest.mul_(beta2), latest)
+            descend(param, rate_of(group) / (1 - beta1**step), mean, largest)

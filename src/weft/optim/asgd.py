@@ -6,15 +6,16 @@ from collections.abc import Iterable
 from typing import Any
 
 from weft import _C
-from weft.optim.optimizer import Optimizer, gradients, options_of
+from weft.optim._steps import descend, gradients
+from weft.optim.optimizer import Optimizer, options_of
 
 
 class ASGD(Optimizer):
     """p = p * (1 - lambd * eta) - eta * g, with the mean of p in state["ax"] (Polyak, 1992).
 
-    eta = lr / (1 + lambd * lr * t)**alpha; the mean is taken from step t0 on. `foreach`,
-    `capturable` and `differentiable` have no effect. Raises ValueError for a negative lr or
-    weight_decay.
+    eta = lr / (1 + lambd * lr * t)**alpha; the mean is taken from step t0 on. differentiable:
+    gradients flow through the steps. `foreach` and `capturable` have no effect. Raises ValueError
+    for a negative lr or weight_decay.
 
     >>> p = weft.ones(1, requires_grad=True)
     >>> p.grad = weft.ones(1)
@@ -48,7 +49,7 @@ class ASGD(Optimizer):
                 state["mu"] = _C.tensor(1.0)
                 state["ax"] = _C.zeros_like(param)
             step, eta = state["step"].add_(1).item(), state["eta"].item()
-            param.mul_(1 - lambd * eta).add_(grad, alpha=-eta)
+            descend(param.mul_(1 - lambd * eta), eta, grad)
             mu = state["mu"].item()
             if mu == 1:
                 state["ax"].copy_(param)

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from weft import _C
-from weft.optim.optimizer import Optimizer, gradients, options_of
+from weft.optim._steps import descend, follow_square, gradients, rate_of, root_plus
+from weft.optim.optimizer import Optimizer, options_of
 
 
 class NAdam(Optimizer):
@@ -14,9 +15,9 @@ class NAdam(Optimizer):
 
     With mu_t = beta1 * (1 - 0.96**(t * momentum_decay) / 2), the mean is that of mu_{t+1} * m / (1
     - mu_1...mu_{t+1}) + (1 - mu_t) * g / (1 - mu_1...mu_t). decoupled_weight_decay: shrinks the
-    parameter instead of adding to the gradient. `foreach`, `capturable` and `differentiable` have
-    no effect. Raises ValueError for a negative lr, eps, weight_decay or momentum_decay, and for
-    betas outside [0, 1).
+    parameter instead of adding to the gradient. differentiable: gradients flow through the
+    steps. `foreach` and `capturable` have no effect. Raises ValueError for a negative lr, eps,
+    weight_decay or momentum_decay, and for betas outside [0, 1).
 
     >>> p = weft.ones(1, requires_grad=True)
     >>> p.grad = weft.full((1,), 2.0)
@@ -47,7 +48,7 @@ class NAdam(Optimizer):
         )
 
     def _update(self, group: dict[str, Any]) -> None:
-        lr, (beta1, beta2) = float(group["lr"]), group["betas"]
+        lr, (beta1, beta2) = rate_of(group), group["betas"]
         for param, grad in gradients(group, decoupled=group["decoupled_weight_decay"]):
             state = self._begun(param, "exp_avg", "exp_avg_sq")
             if "mu_product" not in state:
@@ -57,7 +58,7 @@ class NAdam(Optimizer):
             mu, next_mu = (beta1 * (1 - 0.5 * 0.96 ** (t * decay)) for t in (step, step + 1))
             product = state["mu_product"].mul_(mu).item()
             mean = state["exp_avg"].lerp_(grad, 1 - beta1)
-            square = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-            root = square.div(1 - beta2**step).sqrt_().add_(group["eps"])
-            param.addcdiv_(grad, root, value=-lr * (1 - mu) / (1 - product))
-            param.addcdiv_(mean, root, value=-lr * next_mu / (1 - product * next_mu))
+            square = follow_square(state["exp_avg_sq"], beta2, grad)
+            root = root_plus(square.div(1 - beta2**step), group["eps"])
+            descend(param, lr * (1 - mu) / (1 - product), grad, root)
+            descend(param, lr * next_mu / (1 - product * next_mu), mean, root)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import copy
 import functools
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from weft import _C
 from weft._C import Tensor
-from weft.autograd.grad_mode import enable_grad, no_grad
+from weft.autograd.grad_mode import enable_grad, no_grad, set_grad_enabled
 from weft.optim._hooks import (
     Hookable,
     register_optimizer_step_post_hook,
@@ -153,16 +153,30 @@ class Optimizer(Hookable):
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        with no_grad():
-            for group in self.param_groups:
+        for group in self.param_groups:
+            differentiable = group.get("differentiable", False)
+            if differentiable:
+                self._keep_saved_states(group)
+            with set_grad_enabled(differentiable):
                 if any(param.is_complex() for param in group["params"]):
                     self._update_parts(group)
                 else:
                     self._update(group)
         return loss
 
+    def _keep_saved_states(self, group: dict[str, Any]) -> None:
+        """New tensors for the states that the step before recorded, since this one writes them."""
+        for param in group["params"]:
+            for name, value in self.state.get(param, {}).items():
+                if isinstance(value, Tensor) and value.requires_grad:
+                    self.state[param][name] = value.clone()
+
     def _update_parts(self, group: dict[str, Any]) -> None:
         """`_update`, given complex parameters and their state as real tensors of their parts."""
+        if group.get("fused"):
+            raise RuntimeError(
+                "`fused=True` requires all the params to be floating point Tensors, got complex"
+            )
         complexes, params = {}, []
         for param in group["params"]:
             params.append(real_parts(param))
@@ -270,7 +284,7 @@ def _as_state(name: str, value: Any, param: Tensor) -> Any:
 def real_parts(value: Any) -> Any:
     """A complex tensor [*] as the real one [*, 2] over its memory; anything else as it is."""
     complex_ = isinstance(value, Tensor) and value.is_complex()
-    return _C.view_as_real(value.detach()) if complex_ else value
+    return _C.view_as_real(value) if complex_ else value
 
 
 def _joined(value: Any, parts: Tensor) -> Any:
@@ -296,7 +310,25 @@ def options_of(given: Mapping[str, Any], *at_least_zero: str) -> dict[str, Any]:
         check_at_least_zero(_TOLD.get(name, f"{name} value"), options[name])
     if "betas" in options:
         check_betas(options["betas"])
+    _check_ways(options)
     return options
+
+
+def _check_ways(options: dict[str, Any]) -> None:
+    """Refuses ways of computing that exclude each other, though all are the same here."""
+    foreach = options.get("foreach")
+    if options.get("fused"):
+        if options["differentiable"]:
+            raise RuntimeError("`fused` does not support `differentiable`")
+        if foreach:
+            raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+    if foreach and "amsgrad" in options and not options["capturable"]:
+        names = ("lr", "betas[0]", "betas[1]")
+        for name, value in zip(names, (options["lr"], *options["betas"])):
+            if isinstance(value, Tensor):
+                raise ValueError(
+                    f"{name} as a Tensor is not supported for capturable=False and foreach=True"
+                )
 
 
 _TOLD = {"lr": "learning rate", "eps": "epsilon value"}  # what messages call them
@@ -316,23 +348,3 @@ def check_betas(betas: tuple[float, float]) -> None:
     for index, beta in enumerate(betas):
         if not 0.0 <= beta < 1.0:
             raise ValueError(f"Invalid beta parameter at index {index}: {beta}")
-
-
-def gradients(group: dict[str, Any], decoupled: bool = False) -> Iterator[tuple[Tensor, Tensor]]:
-    """Each parameter of a group that has a gradient, and what to descend along.
-
-    That is the gradient, turned around to maximize, with the group's weight decay. decoupled:
-    the decay shrinks the parameter here and now instead.
-    """
-    decay = group.get("weight_decay", 0)
-    for param in group["params"]:
-        grad = param.grad
-        if grad is None:
-            continue
-        if group["maximize"]:
-            grad = -grad
-        if decay and decoupled:
-            param.mul_(1 - float(group["lr"]) * decay)
-        elif decay:
-            grad = grad.add(param, alpha=decay)
-        yield param, grad

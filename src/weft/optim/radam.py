@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from weft.optim.optimizer import Optimizer, gradients, options_of
+from weft.optim._steps import descend, follow_square, gradients, rate_of, root_plus
+from weft.optim.optimizer import Optimizer, options_of
 
 
 class RAdam(Optimizer):
@@ -14,8 +15,9 @@ class RAdam(Optimizer):
     While the length rho_t of the simple moving average that equals the running variance is at most
     5, the step is lr * m, afterwards it is divided by the root as Adam's and multiplied by
     sqrt((rho_t - 4)(rho_t - 2) rho / ((rho - 4)(rho - 2) rho_t)). decoupled_weight_decay: shrinks
-    the parameter. `foreach`, `capturable` and `differentiable` have no effect. Raises ValueError
-    for a negative lr, eps or weight_decay, and for betas outside [0, 1).
+    the parameter. differentiable: gradients flow through the steps. `foreach` and `capturable` have
+    no effect. Raises ValueError for a negative lr, eps or weight_decay, and for betas outside [0,
+    1).
 
     >>> p = weft.ones(1, requires_grad=True)
     >>> p.grad = weft.full((1,), 2.0)
@@ -43,19 +45,19 @@ class RAdam(Optimizer):
         super().__init__(params, options_of(locals(), "lr", "eps", "weight_decay"))
 
     def _update(self, group: dict[str, Any]) -> None:
-        lr, (beta1, beta2) = float(group["lr"]), group["betas"]
+        lr, (beta1, beta2) = rate_of(group), group["betas"]
         for param, grad in gradients(group, decoupled=group["decoupled_weight_decay"]):
             state = self._begun(param, "exp_avg", "exp_avg_sq")
             step = state["step"].add_(1).item()
             mean = state["exp_avg"].lerp_(grad, 1 - beta1)
-            square = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-            rate = -lr / (1 - beta1**step)
+            square = follow_square(state["exp_avg_sq"], beta2, grad)
+            rate = lr / (1 - beta1**step)
             longest = 2 / (1 - beta2) - 1
             length = longest - 2 * step * beta2**step / (1 - beta2**step)
             if length <= 5:
-                param.add_(mean, alpha=rate)
+                descend(param, rate, mean)
                 continue
             top = (length - 4) * (length - 2) * longest
             rectified = (top / ((longest - 4) * (longest - 2) * length)) ** 0.5
             scale = rectified * (1 - beta2**step) ** 0.5
-            param.addcdiv_(mean, square.sqrt().add_(group["eps"]), value=rate * scale)
+            descend(param, rate * scale, mean, root_plus(square, group["eps"]))

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from weft.optim.optimizer import Optimizer, gradients, options_of
+from weft.optim._steps import descend, follow_square, gradients, rate_of, root_plus
+from weft.optim.optimizer import Optimizer, options_of
 
 
 class RMSprop(Optimizer):
     """p -= lr * g / (sqrt(v) + eps), with v a running mean of g**2 (Tieleman and Hinton, 2012).
 
     alpha: how slowly v follows. centered: takes the running mean of g, squared, from v. momentum:
-    sums up the steps. `foreach`, `capturable` and `differentiable` have no effect. Raises
-    ValueError for a negative lr, eps, momentum, weight_decay or alpha.
+    sums up the steps. differentiable: gradients flow through the steps. `foreach` and `capturable`
+    have no effect. Raises ValueError for a negative lr, eps, momentum, weight_decay or alpha.
 
     >>> p = weft.ones(1, requires_grad=True)
     >>> p.grad = weft.ones(1)
@@ -43,21 +44,19 @@ class RMSprop(Optimizer):
         )
 
     def _update(self, group: dict[str, Any]) -> None:
-        lr, alpha, momentum = float(group["lr"]), group["alpha"], group["momentum"]
+        lr, alpha, momentum = rate_of(group), group["alpha"], group["momentum"]
         names = ["square_avg", *["momentum_buffer"] * (momentum > 0)]
         names += ["grad_avg"] * bool(group["centered"])
         for param, grad in gradients(group):
             state = self._begun(param, *names)
             state["step"].add_(1)
-            square = state["square_avg"].mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
+            square = follow_square(state["square_avg"], alpha, grad)
             if group["centered"]:
                 mean = state["grad_avg"].lerp_(grad, 1 - alpha)
-                root = square.addcmul(mean, mean, value=-1).sqrt_()
-            else:
-                root = square.sqrt()
-            root.add_(group["eps"])
+                square = square.addcmul(mean, mean, value=-1)
+            root = root_plus(square, group["eps"])
             if momentum > 0:
                 step = state["momentum_buffer"].mul_(momentum).addcdiv_(grad, root)
-                param.add_(step, alpha=-lr)
+                descend(param, lr, step)
             else:
-                param.addcdiv_(grad, root, value=-lr)
+                descend(param, lr, grad, root)

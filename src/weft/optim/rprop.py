@@ -6,16 +6,17 @@ from collections.abc import Iterable
 from typing import Any
 
 from weft import _C
-from weft.optim.optimizer import Optimizer, gradients, options_of
+from weft.optim._steps import gradients
+from weft.optim.optimizer import Optimizer, options_of
 
 
 class Rprop(Optimizer):
     """p -= sign(g) * s (Riedmiller and Braun, 1993), for whole batches.
 
     The step size s grows by etas[1] while the gradient keeps its sign and shrinks by etas[0] where
-    it turns (there nothing moves once), within step_sizes. It starts at lr. `foreach`, `capturable`
-    and `differentiable` have no effect. Raises ValueError for a negative lr, and unless 0 < etas[0]
-    < 1 < etas[1].
+    it turns (there nothing moves once), within step_sizes. It starts at lr. differentiable:
+    gradients flow through the steps. `foreach` and `capturable` have no effect. Raises ValueError
+    for a negative lr, and unless 0 < etas[0] < 1 < etas[1].
 
     >>> p = weft.ones(2, requires_grad=True)
     >>> p.grad = weft.tensor([5.0, -7.0])
@@ -57,4 +58,4 @@ class Rprop(Optimizer):
             size = state["step_size"].mul_(factor).clamp_(*group["step_sizes"])
             grad = grad.masked_fill(turn < 0, 0)
             param.addcmul_(grad.sign(), size, value=-1)
-            state["prev"].copy_(grad)
+            state["prev"] = grad

@@ -6,14 +6,16 @@ from collections.abc import Iterable
 from typing import Any
 
 from weft._C import Tensor
+from weft.optim._steps import decayed, descend, rate_of
 from weft.optim.optimizer import Optimizer, options_of
 
 
 class SGD(Optimizer):
     """p -= lr * v, with v = momentum * v + (1 - dampening) * (grad + weight_decay * p).
 
-    nesterov uses grad + momentum * v instead of v; maximize goes up the gradient. `foreach`,
-    `differentiable` and `fused` are accepted and have no effect.
+    nesterov uses grad + momentum * v instead of v; maximize goes up the gradient. differentiable:
+    gradients flow through the steps, to lr and weight_decay too. `foreach` and `fused` have no
+    effect.
 
     Raises ValueError for a negative lr, momentum or weight_decay, and for nesterov without momentum
     or with dampening.
@@ -44,7 +46,7 @@ class SGD(Optimizer):
         super().__init__(params, options_of(locals(), "lr", "momentum", "weight_decay"))
 
     def _update(self, group: dict[str, Any]) -> None:
-        lr = float(group["lr"])
+        lr = rate_of(group)
         momentum, weight_decay = group["momentum"], group["weight_decay"]
         maximize = group["maximize"]
         for param in group["params"]:
@@ -54,10 +56,10 @@ class SGD(Optimizer):
             if maximize:
                 grad = -grad
             if weight_decay:
-                grad = grad.add(param, alpha=weight_decay)
+                grad = decayed(grad, param, weight_decay)
             if momentum:
                 grad = self._velocity(param, grad, group)
-            param.add_(grad, alpha=-lr)
+            descend(param, lr, grad)
 
     def _velocity(self, param: Tensor, grad: Tensor, group: dict[str, Any]) -> Tensor:
         momentum = group["momentum"]

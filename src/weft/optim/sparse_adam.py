@@ -7,7 +7,8 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
-from weft.optim.optimizer import Optimizer, check_betas
+from weft.optim._steps import root_plus
+from weft.optim.optimizer import Optimizer, check_at_least_zero, check_betas
 
 
 class SparseAdam(Optimizer):
@@ -33,7 +34,8 @@ class SparseAdam(Optimizer):
         maximize: bool = False,
     ) -> None:
         for name, value in (("learning rate", lr), ("epsilon value", eps)):
-            if not value > 0.0:
+            check_at_least_zero(name, value)
+            if value == 0.0:
                 raise ValueError(f"Invalid {name}: {value}")
         check_betas(betas)
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
@@ -71,4 +73,4 @@ class SparseAdam(Optimizer):
         square = state["exp_avg_sq"][at].lerp_(grad * grad, 1 - beta2)
         state["exp_avg"][at], state["exp_avg_sq"][at] = mean, square
         size = float(group["lr"]) * (1 - beta2**step) ** 0.5 / (1 - beta1**step)
-        param.index_put_(at, mean / square.sqrt().add_(group["eps"]) * -size, accumulate=True)
+        param.index_put_(at, mean / root_plus(square, group["eps"]) * -size, accumulate=True)

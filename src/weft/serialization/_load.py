@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 from collections.abc import Callable
 from typing import Any
@@ -24,6 +25,7 @@ def load(
     *,
     weights_only: bool | None = True,
     mmap: bool | None = None,
+    encoding: str | None = None,
 ) -> Any:
     """The object that `save` of weft or of PyTorch wrote to a path or a readable binary file.
 
@@ -39,11 +41,15 @@ def load(
     `mmap=True` (paths only) tensors are made over the mapped file: nothing is read until it is
     used, and writing to them changes private copies of pages, never the file.
 
+    `encoding` is that of text which Python 2 wrote ("latin1", "bytes" to leave it as it is, as
+    pickle.load's); by default UTF-8, or Latin-1 where it is not that.
+
     Of a TorchScript archive it gives the module's state dict, which PyTorch's load does not; what
     the archive's program does is for `weft.jit.load`.
 
     LoadError (a RuntimeError and pickle.UnpicklingError) for files that are damaged, of another
-    kind, or hold what is refused; OSError where the file cannot be read.
+    kind, or hold what is refused; OSError where the file cannot be read; LookupError for an
+    unknown encoding.
 
     >>> import io, weft
     >>> file = io.BytesIO()
@@ -54,18 +60,24 @@ def load(
     """
     if pickle_module is not None:
         raise TypeError("load: expected pickle_module=None, got another unpickler")
+    if encoding is not None and encoding != "bytes":
+        codecs.lookup(encoding)
     find = find_own_global if weights_only is False else find_global
     with open_source(f, "load", mapped=bool(mmap)) as source:
         start = source.read(0, min(len(START), source.size))
         if start[:4] in (b"PK\3\4", b"PK\5\6"):
-            return _load_zip(ZipReader(source), map_location, bool(mmap), find)
+            return _load_zip(ZipReader(source), map_location, bool(mmap), find, encoding)
         if start == START:
-            return load_legacy(source, map_location, find)
+            return load_legacy(source, map_location, find, encoding)
         raise LoadError(_other_kind(source, start))
 
 
 def _load_zip(
-    archive: ZipReader, map_location: MapLocation, mapped: bool, find: Callable[[str, str], Any]
+    archive: ZipReader,
+    map_location: MapLocation,
+    mapped: bool,
+    find: Callable[[str, str], Any],
+    encoding: str | None,
 ) -> Any:
     if "constants.pkl" in archive or "model.json" in archive:
         if mapped:
@@ -77,7 +89,7 @@ def _load_zip(
         return read_root(archive, map_location)[0].state_dict()
     storages = storages_of(archive, "data", map_location, mapped)
     pickle = archive.read("data.pkl", _MAX_PICKLE)
-    return Unpickler(pickle, find, storages.persistent, set_state).load()
+    return Unpickler(pickle, find, storages.persistent, set_state, encoding).load()
 
 
 def _other_kind(source: Source, start: bytes) -> str:

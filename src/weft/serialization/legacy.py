@@ -23,7 +23,12 @@ VERSION = 1001
 START = b"\x80\x02\x8a\n" + _MAGIC.to_bytes(10, "little") + b"."
 
 
-def load_legacy(source: Source, map_location: MapLocation, find: Callable[[str, str], Any]) -> Any:
+def load_legacy(
+    source: Source,
+    map_location: MapLocation,
+    find: Callable[[str, str], Any],
+    encoding: str | None = None,
+) -> Any:
     """The object of a file that begins with START.
 
     The object is read twice: where its storages are in the file is known only behind it.
@@ -38,7 +43,7 @@ def load_legacy(source: Source, map_location: MapLocation, find: Callable[[str, 
         return source.tensor(offset, count)
 
     storages = Storages(read, map_location)
-    reader = Unpickler(data, find, storages.persistent, set_state)
+    reader = Unpickler(data, find, storages.persistent, set_state, encoding)
     reader.position = begin
     return reader.load()
 

@@ -108,7 +108,8 @@ class Unpickler:
 
     `find_global(module, name)` gives the value of a global or raises LoadError; `persistent(id)`
     gives what a persistent id stands for; `set_state(object, state)` does BUILD, and gives what
-    stands in the object's place, or None.
+    stands in the object's place, or None. `encoding` is that of the text of Python 2, "bytes" to
+    leave it as it is, None for UTF-8, or Latin-1 where it is not that.
     """
 
     def __init__(
@@ -117,8 +118,10 @@ class Unpickler:
         find_global: Callable[[str, str], Any],
         persistent: Callable[[Any], Any],
         set_state: Callable[[Any, Any], Any],
+        encoding: str | None = None,
     ) -> None:
         self.position = 0
+        self.encoding = encoding
         self._data = data
         self._find_global = find_global
         self._persistent = persistent
@@ -293,6 +296,9 @@ class Unpickler:
     def _old_text(self, count: int) -> None:
         """The str of Python 2: text where it can be."""
         raw = self._take(count)
+        if self.encoding is not None:
+            self._push(raw if self.encoding == "bytes" else raw.decode(self.encoding))
+            return
         try:
             self._push(raw.decode())
         except UnicodeDecodeError:
