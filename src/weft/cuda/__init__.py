@@ -45,8 +45,8 @@ def set_rng_state_all(new_states: Any) -> None:
 class _Nothing:
     """A context that changes nothing for None, and cannot be for anything else."""
 
-    def __init__(self, what: Any) -> None:
-        if what is not None:
+    def __init__(self, device: Any) -> None:
+        if device is not None:
             _needs_device(type(self).__name__)
 
     def __enter__(self) -> None:
@@ -62,6 +62,9 @@ class device(_Nothing):
 
 class stream(_Nothing):
     """`with stream(None):` changes nothing; any stream raises AssertionError."""
+
+    def __init__(self, stream: Any) -> None:
+        super().__init__(stream)
 
 
 StreamContext = stream

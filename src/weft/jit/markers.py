@@ -71,14 +71,14 @@ def _overload_method(func: F) -> F:
     return _register_overload(func)
 
 
-def interface(cls: type) -> type:
+def interface(obj: type) -> type:
     """Makes a class a type of everything that has its methods. The methods have no bodies."""
-    if not isinstance(cls, type):
-        raise RuntimeError(f"interface: expected a class, got {type(cls).__name__}")
-    if not any(isinstance(member, python_types.FunctionType) for member in vars(cls).values()):
-        raise RuntimeError(f"interface: expected {cls.__name__} to have methods, got none")
-    cls.__weft_interface__ = True  # type: ignore[attr-defined]
-    return cls
+    if not isinstance(obj, type):
+        raise RuntimeError(f"interface: expected a class, got {type(obj).__name__}")
+    if not any(isinstance(member, python_types.FunctionType) for member in vars(obj).values()):
+        raise RuntimeError(f"interface: expected {obj.__name__} to have methods, got none")
+    obj.__weft_interface__ = True  # type: ignore[attr-defined]
+    return obj
 
 
 def _unwrap_optional(x: Any) -> Any:

@@ -33,7 +33,7 @@ def _span(m: int, sym: bool) -> int:
 
 def exponential(
     M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, dtype: Any = None,
-    layout: Any = None, device: Any = None, requires_grad: bool = False,
+    layout: Any = _C.strided, device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """exp(-|k - center| / tau).
 
@@ -54,7 +54,7 @@ def exponential(
 
 
 def cosine(
-    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
+    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = _C.strided, device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """Half a sine wave.
@@ -70,7 +70,7 @@ def cosine(
 
 
 def gaussian(
-    M: int, *, std: float = 1.0, sym: bool = True, dtype: Any = None, layout: Any = None,
+    M: int, *, std: float = 1.0, sym: bool = True, dtype: Any = None, layout: Any = _C.strided,
     device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """exp(-((k - centre) / std)^2 / 2).
@@ -88,7 +88,7 @@ def gaussian(
 
 
 def kaiser(
-    M: int, *, beta: float = 12.0, sym: bool = True, dtype: Any = None, layout: Any = None,
+    M: int, *, beta: float = 12.0, sym: bool = True, dtype: Any = None, layout: Any = _C.strided,
     device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """i0(beta * sqrt(1 - x^2)) / i0(beta) for x over [-1, 1].
@@ -109,7 +109,7 @@ def kaiser(
 
 
 def general_cosine(
-    M: int, *, a: Iterable[float], sym: bool = True, dtype: Any = None, layout: Any = None,
+    M: int, *, a: Iterable[float], sym: bool = True, dtype: Any = None, layout: Any = _C.strided,
     device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """a[0] - a[1] cos(x) + a[2] cos(2 x) - ..., x over [0, 2 pi].
@@ -190,7 +190,7 @@ def nuttall(M: int, *, sym: bool = True, **options: Any) -> Tensor:
 
 
 def bartlett(
-    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
+    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = _C.strided, device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """A triangle.

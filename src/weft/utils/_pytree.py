@@ -180,14 +180,14 @@ def is_namedtuple_class(cls: Any) -> bool:
     return isinstance(cls, type) and issubclass(cls, tuple) and isinstance(fields, tuple)
 
 
-def is_namedtuple_instance(value: Any) -> bool:
+def is_namedtuple_instance(obj: Any) -> bool:
     """Whether it is a named tuple."""
-    return is_namedtuple_class(type(value))
+    return is_namedtuple_class(type(obj))
 
 
-def is_namedtuple(value: Any) -> bool:
+def is_namedtuple(obj: Any) -> bool:
     """Whether it is a named tuple, or a class of them."""
-    return is_namedtuple_class(value if isinstance(value, type) else type(value))
+    return is_namedtuple_class(obj if isinstance(obj, type) else type(obj))
 
 
 def tree_is_leaf(tree: PyTree, is_leaf: IsLeaf = None) -> bool:
@@ -298,22 +298,22 @@ def tree_map_(
 
 
 def tree_map_only(
-    kind: Any, func: Callable[[Any], Any], tree: PyTree, is_leaf: IsLeaf = None
+    type_or_types_or_pred: Any, func: Callable[[Any], Any], tree: PyTree, is_leaf: IsLeaf = None
 ) -> PyTree:
-    """tree_map for leaves of a type (or tuple of types, or for which kind(leaf)); others stay.
+    """tree_map for leaves of a type (or tuple of types, or for which it holds); others stay.
 
     >>> tree_map_only(int, lambda x: -x, [1, "a"])
     [-1, 'a']
     """
-    fits = _test_of(kind)
+    fits = _test_of(type_or_types_or_pred)
     return tree_map(lambda leaf: func(leaf) if fits(leaf) else leaf, tree, is_leaf=is_leaf)
 
 
 def tree_map_only_(
-    kind: Any, func: Callable[[Any], Any], tree: PyTree, is_leaf: IsLeaf = None
+    type_or_types_or_pred: Any, func: Callable[[Any], Any], tree: PyTree, is_leaf: IsLeaf = None
 ) -> PyTree:
     """Calls func as tree_map_only does, for what it does to the leaves; returns the tree."""
-    tree_map_only(kind, func, tree, is_leaf)
+    tree_map_only(type_or_types_or_pred, func, tree, is_leaf)
     return tree
 
 
@@ -332,17 +332,17 @@ def tree_any(pred: Callable[[Any], bool], tree: PyTree, is_leaf: IsLeaf = None) 
 
 
 def tree_all_only(
-    kind: Any, pred: Callable[[Any], bool], tree: PyTree, is_leaf: IsLeaf = None
+    type_or_types: Any, pred: Callable[[Any], bool], tree: PyTree, is_leaf: IsLeaf = None
 ) -> bool:
     """Whether all leaves of a type satisfy pred."""
-    return all(map(pred, filter(_test_of(kind), tree_leaves(tree, is_leaf))))
+    return all(map(pred, filter(_test_of(type_or_types), tree_leaves(tree, is_leaf))))
 
 
 def tree_any_only(
-    kind: Any, pred: Callable[[Any], bool], tree: PyTree, is_leaf: IsLeaf = None
+    type_or_types: Any, pred: Callable[[Any], bool], tree: PyTree, is_leaf: IsLeaf = None
 ) -> bool:
     """Whether any leaf of a type satisfies pred."""
-    return any(map(pred, filter(_test_of(kind), tree_leaves(tree, is_leaf))))
+    return any(map(pred, filter(_test_of(type_or_types), tree_leaves(tree, is_leaf))))
 
 
 # Paths ------------------------------------------------------------------------------------------

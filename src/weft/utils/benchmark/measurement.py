@@ -13,9 +13,9 @@ _WIDE, _VERY_WIDE = 0.1, 0.25  # shares of the median that the middle half of th
 _UNITS = ((1e-9, "ns"), (1e-6, "us"), (1e-3, "ms"), (1.0, "s"))
 
 
-def select_unit(seconds: float) -> tuple[str, float]:
-    """The unit of a time, and its seconds."""
-    power = math.floor(math.log10(seconds) / 3) if seconds > 0 else 0
+def select_unit(t: float) -> tuple[str, float]:
+    """The unit of a time in seconds, and its seconds."""
+    power = math.floor(math.log10(t) / 3) if t > 0 else 0
     scale, name = _UNITS[min(max(power + 3, 0), 3)]
     return name, scale
 

@@ -35,16 +35,20 @@ class IterDataPipe(IterableDataset[Any]):
         self.__dict__.update(state)
 
     @classmethod
-    def register_function(cls, name: str, function: Callable[..., Any]) -> None:
+    def register_function(cls, function_name: str, function: Callable[..., Any]) -> None:
         """Makes a function of a stream a method of all."""
-        IterDataPipe.functions[name] = function
+        IterDataPipe.functions[function_name] = function
 
     @classmethod
-    def register_datapipe_as_function(cls, name: str, datapipe: type) -> None:
+    def register_datapipe_as_function(
+        cls, function_name: str, cls_to_register: type, enable_df_api_tracing: bool = False
+    ) -> None:
         """Makes a class of streams a method of all. ValueError for a name that is taken."""
-        if name in IterDataPipe.functions:
-            raise ValueError(f"functional_datapipe: expected a name that is free, got {name!r}")
-        IterDataPipe.functions[name] = datapipe
+        if function_name in IterDataPipe.functions:
+            raise ValueError(
+                f"functional_datapipe: expected a name that is free, got {function_name!r}"
+            )
+        IterDataPipe.functions[function_name] = cls_to_register
 
     def __repr__(self) -> str:
         return type(self).__qualname__
