@@ -391,3 +391,11 @@ def test_a_step_needs_gradients(lib: Any) -> None:
     scaler = lib.amp.GradScaler("cpu", init_scale=4.0)
     with pytest.raises(AssertionError):
         scaler.step(idle)
+
+
+@both
+def test_state_at_the_start(lib: Any) -> None:
+    assert lib.is_autocast_cache_enabled() and not lib.is_autocast_enabled("cpu")
+    assert str(lib.get_autocast_dtype("cpu")) == "torch.bfloat16"
+    with pytest.raises(RuntimeError, match="abacus"):
+        lib.get_autocast_dtype("abacus")

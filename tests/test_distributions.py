@@ -644,3 +644,13 @@ def test_gradients_of_wishart_samples() -> None:
     drawn = weft.distributions.Wishart(weft.tensor(4.0), scale_tril=factor)
     drawn.rsample((3,)).sum().backward()
     assert factor.grad is not None and factor.grad.isfinite().all() and factor.grad.abs().sum() > 0
+
+
+@both
+@pytest.mark.parametrize("diagonal", [-1, 0, 1])
+def test_triangles_as_vectors(lib: Any, diagonal: int) -> None:
+    utils = lib.distributions.utils
+    lower = lib.arange(2.0 * 16).reshape(2, 4, 4).tril(diagonal)
+    vectors = utils.tril_matrix_to_vec(lower, diagonal)
+    assert vectors.shape == (2, [6, 10, 13][diagonal + 1])
+    assert utils.vec_to_tril_matrix(vectors, diagonal).tolist() == lower.tolist()

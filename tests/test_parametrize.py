@@ -411,3 +411,19 @@ def test_parametrized_modules_are_traced_and_refused_by_script() -> None:
         RuntimeError, match="without parametrizations, got some of weight; trace it"
     ):
         weft.jit.script(layer)
+
+
+@both
+def test_spectral_norms_of_the_first_format(lib: Any) -> None:
+    """Files of it have the normalised weight in the place of v."""
+    lib.manual_seed(0)
+    layer = lib.nn.utils.spectral_norm(lib.nn.Linear(3, 2)).eval()
+    state = dict(layer.state_dict())
+    state["weight"] = state["weight_orig"] / 2.5
+    del state["weight_v"]
+    prefixed = {f"0.{name}": value.clone() for name, value in state.items()}
+    lib.nn.Sequential(layer).load_state_dict(prefixed)
+    sigma = layer.weight_u @ layer.weight_orig @ layer.weight_v
+    assert abs(sigma.item() - 2.5) < 1e-5
+    with pytest.raises(RuntimeError, match="weight_u"):
+        lib.nn.Sequential(layer).load_state_dict({"0.weight_orig": state["weight_orig"]})

@@ -595,3 +595,19 @@ def test_smm(lib: Any) -> None:
         assert product.layout is lib.sparse_coo and product.to_dense().tolist() == other.tolist()
     with pytest.raises(RuntimeError):
         lib.smm(lib.eye(2), other)
+
+
+@both
+@pytest.mark.parametrize(("sizes", "count"), [((2, 3), 0), ((2, 3), -1), ((2, 3), 3), ((), 1)])
+def test_sparse_dimensions_are_counted(lib: Any, sizes: tuple[int, ...], count: int) -> None:
+    with pytest.raises(RuntimeError, match="to_sparse"):
+        lib.ones(sizes).to_sparse(count)
+    assert lib.ones(()).to_sparse(0).sparse_dim() == 0
+    assert lib.ones(2, 3).to_sparse(1).dense_dim() == 1
+
+
+@both
+def test_sparse_operands_by_keyword(lib: Any) -> None:
+    sparse = lib.eye(2).to_sparse()
+    assert lib.add(lib.ones(2, 2), other=sparse).tolist() == [[2, 1], [1, 2]]
+    assert lib.mul(input=sparse, other=2).to_dense().tolist() == [[2, 0], [0, 2]]

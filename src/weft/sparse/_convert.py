@@ -166,8 +166,11 @@ def to_sparse(
         made = make(self._pattern.coo(), values_of(self))
         return coalesce(made)
     count = self.dim() if sparse_dim is None else sparse_dim
-    if not 0 <= count <= self.dim():
-        raise RuntimeError(f"to_sparse: expected sparse_dim in [0, {self.dim()}], got {count}")
+    least = min(1, self.dim())
+    if not least <= count <= self.dim():
+        raise RuntimeError(
+            f"to_sparse: expected sparse_dim in [{least}, {self.dim()}], got {count}"
+        )
     sizes = tuple(self.shape)
     flat = self.reshape(element_count(sizes[:count]), *sizes[count:])
     kept = (flat.detach() != 0).reshape(flat.size(0), -1).any(1).nonzero().squeeze(1)

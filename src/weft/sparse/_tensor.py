@@ -56,7 +56,10 @@ class SparseTensor(Tensor):
         if found is None:
             layout = next(a for a in _flat(args, kwargs) if is_sparse(a))._pattern.layout
             raise NotImplementedError(f"{name}: expected a strided tensor, got layout {layout}")
-        return found(*args, **(kwargs or {}))
+        options = dict(kwargs or {})
+        if "input" in options:
+            args = (options.pop("input"), *args)
+        return found(*args, **options)
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         pattern, values = self._pattern, values_of(self).detach()
