@@ -294,7 +294,7 @@ OPERATORS = {
 }  # fmt: skip
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:tensor. expected numbers")
 @pytest.mark.parametrize("name", OPERATORS)
 def test_operators_of_the_language(name: str) -> None:
     function = OPERATORS[name]
