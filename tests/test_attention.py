@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from libraries import both
 
 import weft
 import weft.nn.functional as F
@@ -212,3 +213,17 @@ def test_refuses() -> None:
         with pytest.raises(RuntimeError) as raised:
             attend(*given)
         assert message in str(raised.value)
+
+
+@both
+def test_masks_of_sequences_without_a_batch(lib: Any) -> None:
+    lib.manual_seed(0)
+    layer = lib.nn.MultiheadAttention(4, 2).eval()
+    x = lib.arange(12.0).reshape(3, 4) / 10
+    causal = lib.ones(3, 3, dtype=lib.bool).triu(1)
+    expected = layer(x, x, x, attn_mask=causal)[0]
+    of_heads = layer(x, x, x, attn_mask=causal.expand(2, 3, 3))[0]
+    assert lib.allclose(of_heads, expected)
+    assert not lib.allclose(layer(x, x, x)[0], expected)
+    with pytest.raises((AssertionError, RuntimeError)):
+        layer(x, x, x, attn_mask=causal.expand(4, 3, 3))

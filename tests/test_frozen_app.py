@@ -86,6 +86,7 @@ def _freeze(folder):
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(
     importlib.util.find_spec("PyInstaller") is None, reason="PyInstaller is not installed"
 )

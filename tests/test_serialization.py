@@ -1112,3 +1112,15 @@ def test_docstrings(name: str) -> None:
     module = importlib.import_module(f"weft.serialization.{name}")
     results = doctest.testmod(module)
     assert results.attempted and not results.failed
+
+
+@pytest.mark.skipif(
+    not Path("/proc/self/fd").exists(), reason="the system does not list descriptors"
+)
+def test_saving_leaves_no_descriptor_open(tmp_path: Path) -> None:
+    weft.save({"a": weft.ones(2)}, tmp_path / "first")
+    before = len(os.listdir("/proc/self/fd"))
+    for name in "abc":
+        weft.save({"a": weft.ones(2)}, tmp_path / name)
+        weft.load(tmp_path / name, mmap=True)
+    assert len(os.listdir("/proc/self/fd")) == before
