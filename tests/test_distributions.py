@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -655,3 +656,18 @@ def test_triangles_as_vectors(lib: Any, diagonal: int) -> None:
     vectors = utils.tril_matrix_to_vec(lower, diagonal)
     assert vectors.shape == (2, [6, 10, 13][diagonal + 1])
     assert utils.vec_to_tril_matrix(vectors, diagonal).tolist() == lower.tolist()
+
+
+@both
+@pytest.mark.parametrize(("name", "parameters", "values"), CASES, ids=IDS)
+def test_values_outside_are_refused(lib: Any, name: str, parameters: Any, values: Any) -> None:
+    lib.distributions.Distribution.set_default_validate_args(True)  # see above
+    one, value = made(lib, name, parameters), lib.tensor(values)
+    one.log_prob(value)
+    outside = -1 - value if value.dtype == lib.int64 else value * math.nan
+    with pytest.raises(ValueError, match=r"within the support|expected value"):
+        one.log_prob(outside)
+    last = [*parameters][-1]
+    wrong = lib.tensor(parameters[last]) * math.nan
+    with pytest.raises((ValueError, RuntimeError)):  # of a factor that is no number
+        made(lib, name, {**parameters, last: wrong.tolist()})
