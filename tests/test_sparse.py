@@ -611,3 +611,12 @@ def test_sparse_operands_by_keyword(lib: Any) -> None:
     sparse = lib.eye(2).to_sparse()
     assert lib.add(lib.ones(2, 2), other=sparse).tolist() == [[2, 1], [1, 2]]
     assert lib.mul(input=sparse, other=2).to_dense().tolist() == [[2, 0], [0, 2]]
+
+
+@pytest.mark.parametrize("layout", [weft.sparse_csr, weft.sparse_csc, weft.sparse_coo])
+def test_sums_of_other_patterns(layout: Any) -> None:
+    a = weft.tensor([[0.0, 1.0, 0.0], [2.0, 0.0, 0.0]]).to_sparse(layout=layout)
+    b = weft.tensor([[3.0, 0.0, 0.0], [4.0, 0.0, 0.0]]).to_sparse(layout=layout)
+    assert (a + b).to_dense().tolist() == [[3, 1, 0], [6, 0, 0]]
+    assert (a + a).to_dense().tolist() == [[0, 2, 0], [4, 0, 0]]
+    assert (a - b).layout == layout

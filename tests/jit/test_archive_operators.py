@@ -101,6 +101,7 @@ COMPOSED = {
     "torch.__upsample_bilinear(torch.unsqueeze(x, 0), None, [2, 3])": lambda x: F.interpolate(x[None], None, (2, 3), "bilinear", True),
     "torch._cast_Double(x, True)": lambda x: x.double(),
     "torch._unique(x)[0]": lambda x: x.flatten(),
+    "torch._unique(x)[1]": lambda x: weft.empty(0, dtype=weft.int64),
     "torch._unique(torch._cast_Long(x), True, True)[1]": lambda x: weft.unique(x.long(), True, True)[1],
     "torch.to(x, annotate(Optional[Device], None), 7, False, False)": lambda x: x.double(),
     "torch.to(x, False, True)": lambda x: x,
