@@ -100,6 +100,7 @@ COMPOSED = {
     "torch.__upsample_nearest(x, None, 2)": lambda x: F.interpolate(x, None, 2),
     "torch.__upsample_bilinear(torch.unsqueeze(x, 0), None, [2, 3])": lambda x: F.interpolate(x[None], None, (2, 3), "bilinear", True),
     "torch._cast_Double(x, True)": lambda x: x.double(),
+    "torch.chalf(x)": lambda x: x.chalf(),
     "torch._unique(x)[0]": lambda x: x.flatten(),
     "torch._unique(x)[1]": lambda x: weft.empty(0, dtype=weft.int64),
     "torch._unique(torch._cast_Long(x), True, True)[1]": lambda x: weft.unique(x.long(), True, True)[1],
@@ -263,7 +264,7 @@ def test_names_for_the_profiler_are_passed_over():
 
 #: Operators that weft has in Python only: for what no archive does, and of sparse tensors.
 ELSEWHERE = (
-    "as_strided_ ccol_indices chalf coalesce col_indices crow_indices cuda dense_dim "
+    "as_strided_ ccol_indices coalesce col_indices crow_indices cuda dense_dim "
     "hash_tensor histogramdd indices is_coalesced is_distributed is_set_to linspace new_empty_strided ormqr output_nr "
     "random record_stream resize resize_as retains_grad row_indices smm sparse_compressed_tensor "
     "sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor sparse_dim sparse_mask to_sparse "

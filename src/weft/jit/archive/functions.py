@@ -154,6 +154,11 @@ def matrix_h(self: Tensor) -> Tensor:
     return self.H
 
 
+@composed("aten::chalf")
+def chalf(self: Tensor, *, memory_format: int | None = None) -> Tensor:
+    return self.to(_C.complex32)
+
+
 @composed("prim::abs")
 def absolute(self: Tensor) -> Tensor:
     return self.abs()
