@@ -37,19 +37,6 @@ int64_t length_along(const Tensor& tensor, int64_t dim) {
 }
 
 template <class T>
-T product_of(T a, T b) {
-  if constexpr (std::is_same_v<T, bool>) {
-    return a && b;
-  } else if constexpr (!is_computed<T>) {
-    return T(static_cast<ComputeType<T>>(a) * static_cast<ComputeType<T>>(b));
-  } else if constexpr (std::is_integral_v<T>) {
-    return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-  } else {
-    return a * b;
-  }
-}
-
-template <class T>
 bool is_nan(T value) {
   if constexpr (is_small_float<T>) {
     return std::isnan(static_cast<float>(value));
@@ -142,30 +129,55 @@ Tensor running_log_sum(const Tensor& self, int64_t dim) {
   return as_dtype(out, self.dtype());
 }
 
-// Running sums of float32 are kept in float64, as PyTorch's are on the CPU.
+// What running sums and products begin with, and how they take the next element.
+struct Plus {
+  static constexpr int kStart = 0;
+
+  template <class T>
+  static void take(T& total, T value) {
+    accumulate(total, value);
+  }
+};
+struct Times {
+  static constexpr int kStart = 1;
+
+  template <class T>
+  static void take(T& total, T value) {
+    if constexpr (std::is_integral_v<T>) {
+      total = static_cast<T>(static_cast<uint64_t>(total) * static_cast<uint64_t>(value));
+    } else {
+      total *= value;
+    }
+  }
+};
+
+// Those of float32 are kept in float64, as PyTorch's are on the CPU.
 template <class T>
-using RunningSum = std::conditional_t<
+using RunningTotal = std::conditional_t<
     std::is_same_v<T, float>, double,
     std::conditional_t<std::is_same_v<T, std::complex<float>>, std::complex<double>, T>>;
 
-// Of `Rows` lines at once, `size` elements each: one sum waits for the addition before, several
-// hide the wait.
-template <int Rows, class T>
+// Of `Rows` lines at once, `size` elements each: one total waits for the one before, several hide
+// the wait.
+template <class Step, int Rows, class T>
 void running_rows(int64_t size, const T* in, T* out) {
-  RunningSum<T> sums[Rows] = {};
+  using Total = RunningTotal<T>;
+  Total totals[Rows];
+  std::fill_n(totals, Rows, Total(Step::kStart));
   for (int64_t i = 0; i < size; ++i) {
     for (int r = 0; r < Rows; ++r) {
-      accumulate(sums[r], RunningSum<T>(in[r * size + i]));
-      out[r * size + i] = static_cast<T>(sums[r]);
+      Step::take(totals[r], Total(in[r * size + i]));
+      out[r * size + i] = static_cast<T>(totals[r]);
     }
   }
 }
 
-template <class T>
-void running_sums(const Split3& split, const T* in, T* out) {
+template <class Step, class T>
+void running_lines(const Split3& split, const T* in, T* out) {
+  using Total = RunningTotal<T>;
   parallel_for(split.outer, (int64_t{1} << 14) / std::max<int64_t>(1, split.size * split.inner) + 1,
                [&](int64_t begin, int64_t end) {
-                 if constexpr (std::is_same_v<T, float>) {
+                 if constexpr (std::is_same_v<T, float> && std::is_same_v<Step, Plus>) {
                    if (split.inner == 1) {
                      const int64_t at = begin * split.size;
                      return running_sum(end - begin, split.size, in + at, out + at);
@@ -174,71 +186,56 @@ void running_sums(const Split3& split, const T* in, T* out) {
                  if (split.inner == 1) {
                    int64_t o = begin;
                    for (; o + 4 <= end; o += 4) {
-                     running_rows<4>(split.size, in + o * split.size, out + o * split.size);
+                     running_rows<Step, 4>(split.size, in + o * split.size, out + o * split.size);
                    }
                    for (; o < end; ++o) {
-                     running_rows<1>(split.size, in + o * split.size, out + o * split.size);
+                     running_rows<Step, 1>(split.size, in + o * split.size, out + o * split.size);
                    }
                    return;
                  }
-                 std::vector<RunningSum<T>> sums(static_cast<size_t>(split.inner));
+                 std::vector<Total> totals(static_cast<size_t>(split.inner));
                  for (int64_t o = begin; o < end; ++o) {
-                   std::fill(sums.begin(), sums.end(), RunningSum<T>(0));
+                   std::fill(totals.begin(), totals.end(), Total(Step::kStart));
                    for (int64_t i = 0; i < split.size; ++i) {
                      const int64_t line = (o * split.size + i) * split.inner;
                      for (int64_t j = 0; j < split.inner; ++j) {
-                       accumulate(sums[static_cast<size_t>(j)], RunningSum<T>(in[line + j]));
-                       out[line + j] = static_cast<T>(sums[static_cast<size_t>(j)]);
+                       Step::take(totals[static_cast<size_t>(j)], Total(in[line + j]));
+                       out[line + j] = static_cast<T>(totals[static_cast<size_t>(j)]);
                      }
                    }
                  }
                });
 }
 
-}  // namespace
-
-Tensor cumsum(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
-  dim = wrap_dim("cumsum", dim, self.dim());
+template <class Step>
+Tensor running_total(const char* op, const Tensor& self, int64_t dim, std::optional<DType> dtype) {
+  dim = wrap_dim(op, dim, self.dim());
   const bool counts = category(self.dtype()) <= DTypeCategory::Integral;
   const DType kind = dtype ? *dtype : counts ? DType::I64 : self.dtype();
   const DType compute = compute_type(kind);
   const Tensor from = in_order(as_dtype(self, compute));
-  Tensor out = Tensor::empty(self.sizes(), compute, self.device(), "cumsum");
+  Tensor out = Tensor::empty(self.sizes(), compute, self.device(), op);
   const Split3 split = self.dim() == 0 ? Split3{} : split_at(self.sizes(), dim);
   dispatch(compute, [&]<class T>(std::type_identity<T>) {
     if constexpr (is_computed<T>) {
       if constexpr (std::is_same_v<T, bool>) {
-        WEFT_CHECK_AS(NotImplemented, false, "cumsum: expected a numeric dtype, got ", compute);
+        WEFT_CHECK_AS(NotImplemented, false, op, ": expected a numeric dtype, got ", compute);
       } else {
-        running_sums(split, from.data_as<const T>(), out.data_as<T>());
+        running_lines<Step>(split, from.data_as<const T>(), out.data_as<T>());
       }
     }
   });
   return as_dtype(out, kind);
 }
 
+}  // namespace
+
+Tensor cumsum(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
+  return running_total<Plus>("cumsum", self, dim, dtype);
+}
+
 Tensor cumprod(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
-  dim = wrap_dim("cumprod", dim, self.dim());
-  const bool whole = is_integral(self.dtype()) || self.dtype() == DType::Bool;
-  const DType kind = dtype ? *dtype : whole ? DType::I64 : self.dtype();
-  WEFT_CHECK_AS(NotImplemented, kind != DType::Bool, "cumprod: expected a numeric dtype, got bool");
-  const Tensor x = in_order(as_dtype(self, kind));
-  Tensor out = Tensor::empty(self.sizes(), kind, self.device(), "cumprod");
-  const int64_t length = length_along(self, dim);
-  dispatch(kind, [&]<class T>(std::type_identity<T>) {
-    const T* from = x.data_as<const T>();
-    T* to = out.data_as<T>();
-    for_each_line(x, dim, [&](int64_t at, int64_t step) {
-      T product = from[at];
-      to[at] = product;
-      for (int64_t i = 1; i < length; ++i) {
-        at += step;
-        product = product_of<T>(product, from[at]);
-        to[at] = product;
-      }
-    });
-  });
-  return out;
+  return running_total<Times>("cumprod", self, dim, dtype);
 }
 
 std::tuple<Tensor, Tensor> cummax(const Tensor& self, int64_t dim) {
