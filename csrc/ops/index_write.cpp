@@ -1,5 +1,6 @@
 // Writing at indices: index_fill by a tensor, scatter_reduce.
 #include <cmath>
+#include <span>
 
 #include "native_indexing.h"
 #include "native_layout.h"
@@ -89,35 +90,57 @@ T mean_of(T sum, int64_t count) {
   }
 }
 
-// Folds src into self. A place that is first met starts anew where self is left out.
-template <class T>
-void fold_into(const Tensor& self, const Tensor& src, const Tensor& index, int64_t dim, Fold fold,
-               bool include_self, std::vector<int64_t>& counts) {
-  const Dims& sizes = index.sizes();
-  const auto ndim = static_cast<size_t>(index.dim());
+// Folds src into self, line by line of the last dimension. A place that is first met starts anew
+// where self is left out; only then, and for means, places are counted.
+template <class T, Fold kFold>
+void fold_into(const Tensor& self, const Tensor& src, const Tensor& index, int64_t dim,
+               bool include_self) {
+  const auto last = static_cast<size_t>(index.dim() - 1), along = static_cast<size_t>(dim);
+  const int64_t size = index.sizes()[last], scale = self.strides()[along];
+  const int64_t step_to = along == last ? 0 : self.strides()[last], step = src.strides()[last];
+  T* const to = self.data_as<T>();
+  const T* const from = src.data_as<const T>();
   const int64_t* at = index.data_as<const int64_t>();
-  T* to = self.data_as<T>();
-  const T* from = src.data_as<const T>();
-  std::vector<int64_t> place(ndim, 0);
-  for (int64_t i = 0; i < index.numel(); ++i) {
+  const bool counted = !include_self || kFold == Fold::Mean;
+  std::vector<int64_t> counts(counted ? static_cast<size_t>(self.numel()) : 0);
+  std::vector<int64_t> place(last, 0);
+  for (int64_t line = index.numel() / size; line > 0; --line, at += size) {
     int64_t target = 0, source = 0;
-    for (size_t d = 0; d < ndim; ++d) {
-      const int64_t along = static_cast<int64_t>(d) == dim ? at[i] : place[d];
-      target += along * self.strides()[d];
+    for (size_t d = 0; d < last; ++d) {
+      if (d != along) target += place[d] * self.strides()[d];
       source += place[d] * src.strides()[d];
     }
-    int64_t& count = counts[static_cast<size_t>(target)];
-    to[target] =
-        !include_self && count == 0 ? from[source] : folded(fold, to[target], from[source]);
-    ++count;
-    for (size_t d = ndim; d-- > 0;) {
-      if (++place[d] < sizes[d]) break;
+    for (int64_t i = 0; i < size; ++i) {
+      const int64_t where = target + i * step_to + at[i] * scale;
+      const T value = from[source + i * step];
+      const bool met = !counted || counts[static_cast<size_t>(where)]++ > 0;
+      to[where] = met || include_self ? folded(kFold, to[where], value) : value;
+    }
+    for (size_t d = last; d-- > 0;) {
+      if (++place[d] < index.sizes()[d]) break;
       place[d] = 0;
     }
   }
-  if (fold != Fold::Mean) return;
+  if (kFold != Fold::Mean) return;
   for (size_t i = 0; i < counts.size(); ++i) {
     if (counts[i] > 0) to[i] = mean_of(to[i], counts[i] + (include_self ? 1 : 0));
+  }
+}
+
+template <class T>
+void fold_into(Fold fold, const Tensor& self, const Tensor& src, const Tensor& index, int64_t dim,
+               bool include_self) {
+  switch (fold) {
+    case Fold::Sum:
+      return fold_into<T, Fold::Sum>(self, src, index, dim, include_self);
+    case Fold::Prod:
+      return fold_into<T, Fold::Prod>(self, src, index, dim, include_self);
+    case Fold::Mean:
+      return fold_into<T, Fold::Mean>(self, src, index, dim, include_self);
+    case Fold::Amax:
+      return fold_into<T, Fold::Amax>(self, src, index, dim, include_self);
+    case Fold::Amin:
+      return fold_into<T, Fold::Amin>(self, src, index, dim, include_self);
   }
 }
 
@@ -164,19 +187,18 @@ Tensor scatter_reduce(const Tensor& self, int64_t dim, const Tensor& index, cons
   check_reduce(op, target, dim, vector_of(index), from);
   const Tensor places = in_order(as_dtype(vector_of(index), DType::I64));
   const int64_t size = target.size(dim);
-  for (int64_t i = 0; i < places.numel(); ++i) {
-    const int64_t at = places.data_as<const int64_t>()[i];
+  for (const int64_t at :
+       std::span(places.data_as<const int64_t>(), static_cast<size_t>(places.numel()))) {
     WEFT_CHECK(at >= 0 && at < size, op, ": expected index in [0, ", size - 1, "] for dim ", dim,
                ", got ", at);
   }
-  std::vector<int64_t> counts(static_cast<size_t>(target.numel()));
   dispatch(self.dtype(), [&]<class T>(std::type_identity<T>) {
     WEFT_CHECK_AS(NotImplemented,
                   !is_complex_number<T> || (fold != Fold::Amax && fold != Fold::Amin), op,
                   ": expected a dtype with an order, got ", self.dtype());
     WEFT_CHECK_AS(NotImplemented, self.dtype() != DType::Bool || fold != Fold::Mean, op,
                   ": expected a dtype that has means, got bool");
-    fold_into<T>(target, from, places, dim, fold, include_self, counts);
+    fold_into<T>(fold, target, from, places, dim, include_self);
   });
   return out;
 }
