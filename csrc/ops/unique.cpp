@@ -61,9 +61,12 @@ void find_runs(const Items<T>& all, bool sort, Runs& runs) {
     std::stable_sort(order, order + runs.count,
                      [&](int64_t a, int64_t b) { return all.less(a, b); });
   }
-  for (int64_t i = 0; i < runs.count; ++i) {
-    runs.starts.data()[i] = i == 0 || !all.same(order[i], order[i - 1]);
-  }
+  const auto mark = [&](const Items<T>& items) {
+    for (int64_t i = 0; i < runs.count; ++i) {
+      runs.starts.data()[i] = i == 0 || !items.same(order[i], order[i - 1]);
+    }
+  };
+  all.width == 1 ? mark({all.data, 1}) : mark(all);  // a width of 1 is known to the compiler
 }
 
 // Of single elements: by digits. Only NaN differs from what has its key.
@@ -140,9 +143,15 @@ Triple of_elements(const char* op, const Tensor& self, bool sort, bool inverse, 
   Runs runs(x.numel());
   find_runs(op, x, sort, runs);
   const Summary found = summarise(runs, inverse, counts);
-  const int64_t flat[] = {-1};
-  return {ops::index_select(ops::reshape(x, flat), 0, found.firsts),
-          inverse ? ops::reshape(found.inverse, self.sizes()) : found.inverse, found.counts};
+  const Tensor values = Tensor::empty(found.firsts.sizes(), x.dtype(), x.device(), op);
+  const int64_t* const firsts = found.firsts.data_as<const int64_t>();
+  dispatch(x.dtype(), [&]<class T>(std::type_identity<T>) {
+    const T* const from = x.data_as<const T>();
+    std::transform(firsts, firsts + values.numel(), values.data_as<T>(),
+                   [from](int64_t i) { return from[i]; });
+  });
+  return {values, inverse ? ops::reshape(found.inverse, self.sizes()) : found.inverse,
+          found.counts};
 }
 
 Triple of_slices(const char* op, const Tensor& self, int64_t dim, bool sort, bool inverse,
