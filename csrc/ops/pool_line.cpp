@@ -99,6 +99,7 @@ WEFT_INLINE void fold_line(const Window& w, const T* from, const Fold& fold) {
   constexpr int64_t kLanes = kBytes / sizeof(T);
   if (w.n >= 2 * kLanes) return steps<kBytes, 2>(w, from, fold);
   if (w.n >= kLanes) return steps<kBytes, 1>(w, from, fold);
+  if constexpr (kBytes > 16) return fold_line<kBytes / 2>(w, from, fold);
   steps<sizeof(T), 1>(w, from, fold);
 }
 

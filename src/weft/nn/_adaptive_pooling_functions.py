@@ -75,7 +75,8 @@ def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
 def _adaptive_max(
     function: str, input: Tensor, output_size: Any, spatial: int
 ) -> tuple[Tensor, Tensor]:
-    """One dimension after the other, the last first: the first of equals wins."""
+    """Windows of several sizes are first made equal: the shorter repeat their last entry, which
+    changes no maximum."""
     sizes = _wanted(function, input, output_size, spatial)
     check_floating(function, input)
     if min(sizes) < 0:
@@ -83,41 +84,35 @@ def _adaptive_max(
     if 0 in input.shape[1:]:
         raise RuntimeError(f"{function}: expected a non-empty input, got {tuple(input.shape)}")
     inner = input.shape[input.dim() - spatial :]
-    tiles = [n // max(size, 1) for n, size in zip(inner, sizes)]
-    if list(inner) == [size * tile for size, tile in zip(sizes, tiles)]:
-        return _max_of_tiles(input, tiles)
-    values = input
-    indices = _C.arange(math.prod(inner), device=input.device).reshape(inner).expand(input.shape)
-    for i in reversed(range(spatial)):
-        dim = input.dim() - spatial + i
-        values, indices = _max_along(values, indices, dim, sizes[i])
-    return values, indices
+    if 0 in sizes:
+        shape = [*input.shape[: input.dim() - spatial], *sizes]
+        return input.new_empty(shape), input.new_empty(shape, dtype=_C.int64)
+    longest = [(n // size + 2 if n % size else n // size) for n, size in zip(inner, sizes)]
+    if all(n % size == 0 for n, size in zip(inner, sizes)):
+        return _max_of_tiles(input, longest)
+    places = _C.arange(math.prod(inner), device=input.device).reshape(inner)
+    for i, (size, tile) in enumerate(zip(sizes, longest)):
+        if inner[i] % size:
+            taken = _entries(inner[i], size, tile).to(input.device)
+            input = input.index_select(i - spatial, taken)
+            places = places.index_select(i, taken)
+    values, at = _max_of_tiles(input, longest)
+    return values, places.reshape(-1)[at]
+
+
+def _entries(size: int, count: int, longest: int) -> Tensor:
+    """The entries of each of `count` windows over `size`, all as many as the longest has."""
+    window = _C.arange(count).unsqueeze(1)
+    first = (window * size).floor_divide(count)
+    last = (window * size + size - 1).floor_divide(count)
+    return _C.minimum(first + _C.arange(longest), last).reshape(-1)
 
 
 def _max_of_tiles(input: Tensor, tiles: list[int]) -> tuple[Tensor, Tensor]:
-    """The same for windows of equal sizes."""
+    """Maxima of windows of equal sizes that lie side by side."""
     if len(tiles) == 1:
         return max_pool1d_with_indices(input, tiles)
     return _max_pool2d(input, tiles) if len(tiles) == 2 else max_pool3d_with_indices(input, tiles)
-
-
-def _max_along(values: Tensor, indices: Tensor, dim: int, count: int) -> tuple[Tensor, Tensor]:
-    """The greatest entry of each of `count` windows of a dimension, and the place of that entry."""
-    size = values.size(dim)
-    if count == 0:
-        shape = [*values.shape[:dim], 0, *values.shape[dim + 1 :]]
-        return values.new_empty(shape), indices.new_empty(shape)
-    window = _C.arange(count, device=values.device).unsqueeze(1)
-    first = (window * size).floor_divide(count)
-    last = (window * size + size - 1).floor_divide(count)
-    longest = size // count + 2 if size % count else size // count
-    # Shorter windows repeat their last entry, which changes no maximum.
-    entries = first + _C.arange(longest, device=values.device)
-    taken = _C.minimum(entries, last).reshape(-1)
-    wide = values.index_select(dim, taken).unflatten(dim, (count, longest))
-    best, at = wide.max(dim + 1)
-    where = indices.index_select(dim, taken).unflatten(dim, (count, longest))
-    return best, where.gather(dim + 1, at.unsqueeze(dim + 1)).squeeze(dim + 1)
 
 
 @data_dependent
