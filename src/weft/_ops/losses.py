@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft._kernels.lang import log, log1p, maximum
+from weft._kernels.lang import abs, log, log1p, maximum, sign, where
 from weft._ops.table import FLOATS, NUMBERS, backward_of, backward_op, body_of, op, ops
 
 # ---- distances ----
@@ -51,6 +51,48 @@ backward_op(
         "grad_output": "_squared_difference_backward(grad, self, target)",
         "self": "grad * grad_output * 2",
         "target": "grad * grad_output * -2",
+    },
+)
+
+
+def _bowl(self: Any, target: Any, beta: Any, divisor: Any, factor: Any) -> Any:
+    distance = abs(self - target)
+    square = distance * distance * 0.5 / divisor
+    return where(distance < beta, square, (distance - beta * 0.5) * factor)
+
+
+def _bowl_slope(
+    grad_output: Any, self: Any, target: Any, beta: Any, divisor: Any, factor: Any
+) -> Any:
+    distance = self - target
+    line = grad_output * sign(distance) * factor
+    return where(abs(distance) >= beta, line, grad_output * distance / divisor)
+
+
+_BOWL = "Tensor self, Tensor target, Scalar beta, Scalar divisor, Scalar factor"
+_SLOPE = "self, target, beta, divisor, factor"
+_CURVE = "where((self - target).abs() >= beta, 0, grad * grad_output / divisor)"
+backward_op(
+    f"_smooth_distance({_BOWL}) -> Tensor",
+    doc="d^2 / (2 divisor) for d = |self - target| below beta, else (d - beta / 2) * factor.",
+    pointwise=_bowl,
+    weak=("beta", "divisor", "factor"),
+    dtypes=FLOATS,
+    grad={
+        "self": f"_smooth_distance_backward(grad, {_SLOPE})",
+        "target": f"-_smooth_distance_backward(grad, {_SLOPE})",
+    },
+)
+backward_op(
+    f"_smooth_distance_backward(Tensor grad_output, {_BOWL}) -> Tensor",
+    doc="grad_output times the derivative of _smooth_distance for self.",
+    pointwise=_bowl_slope,
+    weak=("beta", "divisor", "factor"),
+    dtypes=FLOATS,
+    grad={
+        "grad_output": f"_smooth_distance_backward(grad, {_SLOPE})",
+        "self": _CURVE,
+        "target": f"-{_CURVE}",
     },
 )
 

@@ -20,6 +20,7 @@ from weft.nn._reduction import legacy_get_string as _legacy
 
 _nn = _C._nn
 _cross_entropy_of_chances = _C._aten._cross_entropy_of_chances
+_smooth_distance = _C._aten._smooth_distance
 _linear = _nn.linear
 _mse_loss = _nn.mse_loss
 _l1_loss = _nn.l1_loss
@@ -337,11 +338,8 @@ def smooth_l1_loss(
     _refuse_whole("smooth_l1_loss", input, target)
     if beta < 0:
         raise ValueError(f"smooth_l1_loss: expected beta >= 0, got {beta}")
-    distance = (input - target).abs()
-    near = distance.clamp_max(beta)  # of an infinite one the square would have the slope NaN
-    square = near * near * 0.5 / beta
-    distance = _C.where(distance < beta, square, distance - 0.5 * beta)
-    return _reduced("smooth_l1_loss", distance, reduction)
+    loss = _smooth_distance(input, target, beta, beta, 1.0)
+    return _reduced("smooth_l1_loss", loss, reduction)
 
 
 @_full_precision
@@ -364,10 +362,7 @@ def huber_loss(
     _refuse_whole("huber_loss", input, target)
     if delta <= 0:
         raise RuntimeError(f"huber_loss: expected delta > 0, got {delta}")
-    distance = (input - target).abs()
-    near = distance.clamp_max(delta)  # of an infinite one the square would have the slope NaN
-    square, line = near * near * 0.5, (distance - 0.5 * delta) * delta
-    loss = _C.where(distance <= delta, square, line)
+    loss = _smooth_distance(input, target, delta, 1.0, delta)
     if weight is not None and weight.shape != input.shape:
         raise ValueError(
             f"huber_loss: expected weight of the input's shape {input.shape}, got {weight.shape}"

@@ -180,6 +180,13 @@ mapping("hypot")(lambda g, a, b: g.call("sqrt", a * a + b * b))
 mapping("_squared_difference")(lambda g, a, b: g.call("mul", *[a - b] * 2))
 
 
+@mapping("_smooth_distance")
+def _smooth_distance(g: Any, a: Any, b: Any, beta: float, divisor: float, factor: float) -> Any:
+    distance = g.op("Abs", a - b)
+    square, line = distance * distance * 0.5 / divisor, (distance - 0.5 * beta) * factor
+    return _where(g, g.call("lt", distance, beta), square, line)
+
+
 @mapping("copysign")
 def _copysign(g: Any, a: Any, b: Any) -> Any:
     x, y = floating(g, a, b)
