@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import importlib
 import pickle
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -178,6 +179,28 @@ def test_hooks_of_steps(lib: Any) -> None:
     optimizer.register_step_pre_hook(lambda self, args, kwargs: 3)
     with pytest.raises(RuntimeError):
         optimizer.step()
+
+
+@both
+def test_hooks_of_an_optimizer_that_wraps_another(lib: Any) -> None:
+    seen: list[str] = []
+
+    class Wrapper(lib.optim.Optimizer):
+        def __init__(self, inner: Any) -> None:
+            self._optimizer_step_pre_hooks = OrderedDict()
+            self._optimizer_step_post_hooks = OrderedDict()
+            self._patch_step_function()
+            self.inner = inner
+
+        def step(self, closure: Any = None) -> Any:
+            seen.append("step")
+            return self.inner.step(closure)
+
+    optimizer = Wrapper(an_optimizer(lib))
+    optimizer.register_step_pre_hook(lambda *_: seen.append("before"))
+    optimizer.register_step_post_hook(lambda *_: seen.append("after"))
+    assert optimizer.step(lambda: 3) == 3
+    assert seen == ["before", "step", "after"]
 
 
 @both

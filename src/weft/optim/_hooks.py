@@ -36,6 +36,9 @@ class Hookable:
         if callable(step):
             cls.step = _with_hooks(step)  # type: ignore[attr-defined]
 
+    def _patch_step_function(self) -> None:
+        """Nothing: `__init_subclass__` has done it. Optimizers without `__init__` call it."""
+
     def register_step_pre_hook(self, hook: Hook) -> RemovableHandle:
         """Calls `hook(optimizer, args, kwargs)` before each step; args[0] is the optimizer.
 
