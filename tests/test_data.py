@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from array import array
 from collections import OrderedDict, UserDict, UserList, defaultdict, deque, namedtuple
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from libraries import both
 
 import weft
 from weft.utils.data import (
@@ -258,3 +260,16 @@ def test_order_equals_torch() -> None:
         order += [list(data.SubsetRandomSampler([9, 8, 7, 6]))]
         orders.append((order, lib.rand(3).tolist()))
     assert orders[0] == orders[1]
+
+
+@both
+def test_functions_of_collating(lib: Any) -> None:
+    parts = importlib.import_module(f"{lib.__name__}.utils.data._utils.collate")
+    kinds = parts.default_collate_fn_map
+    assert kinds[lib.Tensor] is parts.collate_tensor_fn
+    assert parts.collate_tensor_fn([lib.ones(2), lib.zeros(2)]).tolist() == [[1, 1], [0, 0]]
+    assert parts.collate_float_fn([0.5]).dtype == lib.float64
+    assert parts.collate_int_fn([1, 2]).tolist() == [1, 2]
+    assert parts.collate_str_fn(["a"]) == ["a"]
+    batch = parts.collate_numpy_array_fn([np.ones(2)], collate_fn_map=kinds)
+    assert batch.shape == (1, 2)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from libraries import both
 
 import weft
 from weft.nn import functional as F
@@ -164,3 +165,16 @@ def test_programs_take_formats() -> None:
 
     x = _random(2, 3, 4, 5, 2)
     assert moved(x).stride() == x.to(memory_format=VOLUMES).stride()
+
+
+@both
+def test_group_norm_keeps_channels_last(lib: Any) -> None:
+    x = lib.arange(2.0 * 4 * 3 * 5).reshape(2, 4, 3, 5).cos()
+    norm = lib.nn.GroupNorm(2, 4)
+    turned = norm(x.contiguous(memory_format=lib.channels_last).requires_grad_())
+    assert turned.stride() == (60, 1, 20, 4) and lib.allclose(turned, norm(x))
+    # Draws in the order of memory follow it.
+    assert lib.empty_like(turned).stride() == turned.stride()
+    assert norm(x).stride() == (60, 15, 5, 1)
+    each = lib.nn.InstanceNorm2d(4)(x.contiguous(memory_format=lib.channels_last))
+    assert each.stride() == (60, 15, 5, 1)

@@ -118,3 +118,15 @@ def test_same_as_torch(seed: int) -> None:
         assert repr(weft.tensor(array)) == repr(torch.tensor(array))
     finally:
         torch.set_printoptions(profile="default")
+
+
+def test_options_of_a_block() -> None:
+    from weft.compat.overlay import _tensor_str
+
+    before = _tensor_str.get_printoptions()
+    assert before["precision"] == 4 and before["sci_mode"] is None
+    with pytest.raises(KeyError), _tensor_str.printoptions(precision=1, profile="short"):
+        assert str(weft.tensor([0.125])) == "tensor([0.1])"
+        assert _tensor_str.get_printoptions()["edgeitems"] == 2
+        raise KeyError
+    assert _tensor_str.get_printoptions() == before

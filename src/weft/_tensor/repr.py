@@ -8,8 +8,9 @@ characters.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from weft import _C
@@ -66,6 +67,29 @@ def set_printoptions(
     }
     _options = replace(_options, **{k: v for k, v in given.items() if v is not None})
     _options = replace(_options, sci_mode=sci_mode)
+
+
+def get_printoptions() -> dict[str, Any]:
+    """The options of `set_printoptions` that hold now, by name."""
+    return asdict(_options)
+
+
+@contextmanager
+def printoptions(**options: Any) -> Iterator[None]:
+    """Within the block tensors print with these options of `set_printoptions`.
+
+    >>> from weft._tensor.repr import printoptions
+    >>> with printoptions(precision=1):
+    ...     print(weft.tensor([0.125]))
+    tensor([0.1])
+    """
+    global _options
+    before = _options
+    try:
+        set_printoptions(**options)
+        yield
+    finally:
+        _options = before
 
 
 # ---- one number ----

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from weft import _C
 from weft._C import Tensor
 from weft._runtime.exports import list_own as _list_own
+from weft._runtime.program_state import is_scripting
 from weft._runtime.torch_function import declare as _declare
 from weft._tensor.limits import finfo
 from weft.nn._dtype_checks import check_one_dtype
@@ -22,9 +23,9 @@ def group_norm(
 ) -> Tensor:
     """Normalises each group of channels of input [n, c, *] over the group and all positions.
 
-    weight and bias are [c]; the result has the shape of `input`. Raises RuntimeError for a number
-    of groups that does not divide c, and for vectors of another dtype than that of input, float32
-    beside 16 bits excepted. Floating dtypes.
+    weight and bias are [c]; the result has the shape of `input`, in channels_last where that is.
+    Raises RuntimeError for a number of groups that does not divide c, and for vectors of another
+    dtype than that of input, float32 beside 16 bits excepted. Floating dtypes.
 
     >>> x = weft.tensor([[[1.0, 3.0], [5.0, 9.0]]])
     >>> weft.nn.functional.group_norm(x, 2, eps=0.0)
@@ -36,6 +37,17 @@ def group_norm(
             f"group_norm: expected groups that divide the channels of [n, c, ...], "
             f"got {num_groups} groups for shape {tuple(input.shape)}"
         )
+    result = _by_groups(input, num_groups, weight, bias, eps)
+    if is_scripting() or input.dim() != 4 or input.is_contiguous():  # programs stay fused
+        return result
+    turned = input.is_contiguous(memory_format=_C.channels_last)
+    return result.contiguous(memory_format=_C.channels_last) if turned else result
+
+
+def _by_groups(
+    input: Tensor, num_groups: int, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> Tensor:
+    """group_norm in planes."""
     _check_vectors(input, weight, bias)
     each = input[:1].numel() // num_groups if input.size(0) else 0
     half = input.dtype in (_C.float16, _C.bfloat16)  # computed in float32, and rounded once
@@ -84,7 +96,7 @@ def instance_norm(
         )
     if running_mean is not None or running_var is not None:
         _move_running(input.detach(), running_mean, running_var, momentum)
-    return group_norm(input, input.size(1), weight, bias, eps)
+    return _by_groups(input, input.size(1), weight, bias, eps)
 
 
 def _check_vectors(input: Tensor, weight: Tensor | None, bias: Tensor | None) -> None:

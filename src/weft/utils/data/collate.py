@@ -62,36 +62,38 @@ class _NumPy(metaclass=_NumPyKind):
     """NumPy's arrays and numbers; NumPy itself need not have been imported."""
 
 
-def _collate_tensors(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Any:
+def collate_tensor_fn(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Any:
     return _stack(batch)
 
 
-def _collate_numpy(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Any:
+def collate_numpy_array_fn(
+    batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None
+) -> Any:
     first = batch[0]
     if first.dtype.kind in "SUO":
         raise _no_batch_of(first.dtype)
     return _stack([_C.as_tensor(item) for item in batch])
 
 
-def _collate_floats(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Any:
+def collate_float_fn(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Any:
     return _C.tensor(batch, dtype=_C.float64)
 
 
-def _collate_integers(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Any:
+def collate_int_fn(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Any:
     return _C.tensor(batch)
 
 
-def _collate_texts(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Any:
+def collate_str_fn(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Any:
     return batch
 
 
 default_collate_fn_map: CollateMap = {
-    Tensor: _collate_tensors,
-    _NumPy: _collate_numpy,
-    float: _collate_floats,
-    int: _collate_integers,
-    str: _collate_texts,
-    bytes: _collate_texts,
+    Tensor: collate_tensor_fn,
+    _NumPy: collate_numpy_array_fn,
+    float: collate_float_fn,
+    int: collate_int_fn,
+    str: collate_str_fn,
+    bytes: collate_str_fn,
 }
 _UNCHANGED = dict(default_collate_fn_map)
 
