@@ -4,6 +4,7 @@ gives in Python, gradients included; a test compares the table with what the mod
 from __future__ import annotations
 
 import inspect
+import io
 from typing import Any
 
 import pytest
@@ -252,6 +253,23 @@ def test_function_in_a_program(call):
     eager = eval(f"lambda {names}: {call}", {"F": F, "torch": weft})
     unit = jit.CompilationUnit(f"def f({names}):\n    return {call}\n")
     assert observe(unit.f) == observe(eager)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("call", CALLS)
+def test_function_in_an_archive(call):
+    names = ", ".join(NAMES)
+    unit = jit.CompilationUnit(f"def f({names}):\n    return {call}\n")
+    loaded = jit.load(io.BytesIO(unit.f.save_to_buffer()))
+    given = [weft.randn(*shape) for shape in TENSORS.values()]
+    given += [make() for make in LABELS.values()]
+    results = []
+    for function in (unit.f, loaded):
+        weft.manual_seed(1)
+        results.append(leaves(function(*(t.clone() for t in given))))
+    for one, other in zip(*results, strict=True):
+        assert one.dtype == other.dtype and one.shape == other.shape
+        assert weft.allclose(one, other, rtol=1e-5, atol=1e-6, equal_nan=True)
 
 
 def test_the_table_has_every_function():

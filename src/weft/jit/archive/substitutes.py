@@ -231,6 +231,16 @@ def cross_entropy_of_chances(input: Tensor, target: Tensor) -> Tensor:
     return losses.binary_cross_entropy(input, target, None, 0)
 
 
+@_FUNCTIONS("aten::_smooth_distance")
+def smooth_distance(
+    input: Tensor, target: Tensor, beta: float, divisor: float, factor: float
+) -> Tensor:
+    distance = (input - target).abs()
+    near = distance.clamp_max(beta)  # of an infinite one the square would have the slope NaN
+    square = near * near * 0.5 / divisor
+    return _C.where(distance < beta, square, (distance - beta * 0.5) * factor)
+
+
 # Transforms ---------------------------------------------------------------------------------------
 
 
