@@ -225,3 +225,16 @@ def test_diagonals_that_wrap_equal_numpy(shape: tuple[int, ...], wrap: bool) -> 
 def test_diagonals_that_wrap_often() -> None:
     """As deep as there are blocks, calls of each other would leave no stack."""
     assert weft.zeros(1_000_000, 1).fill_diagonal_(1, wrap=True).sum() == 500_000
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered in cast")
+@pytest.mark.parametrize("sizes", [(5000,), (3, 700), (700, 3), (2, 50, 4)])
+@pytest.mark.parametrize("dim", [0, -1])
+def test_running_products_are_kept_in_float64(sizes: tuple[int, ...], dim: int) -> None:
+    x = np.random.default_rng(0).uniform(0.5, 1.8, sizes).astype("float32")
+    expected = np.cumprod(x.astype("float64"), axis=dim).astype("float32")
+    assert np.array_equal(weft.tensor(x).cumprod(dim).numpy(), expected)
+    turned = np.cumprod((x * 1j).astype("complex128"), axis=dim).astype("complex64")
+    np.testing.assert_array_equal(weft.tensor(x * np.complex64(1j)).cumprod(dim).numpy(), turned)
+    whole = np.arange(1, 1 + x.size).reshape(sizes)
+    assert np.array_equal(weft.tensor(whole).cumprod(dim).numpy(), np.cumprod(whole, axis=dim))

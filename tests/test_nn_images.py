@@ -867,3 +867,17 @@ def test_channels_dropped_and_instances_normalised() -> None:
     assert tuple(nn.BatchNorm3d(2)(weft.randn(2, 2, 2, 2, 2)).shape) == (2, 2, 2, 2, 2)
     with pytest.raises(ValueError, match="expected 3D or 4D input"):
         norm(weft.ones(2, 2))
+
+
+@pytest.mark.parametrize("dtype", [weft.float32, weft.float64, weft.bfloat16])
+def test_maxima_of_lines_of_every_width(dtype: Any) -> None:
+    """Lines of fewer results than a register has lanes take narrower ones."""
+    for width in range(2, 40):
+        x = weft.arange(6.0 * width).mul(37).remainder(101).reshape(1, 2, 3, width).to(dtype)
+        sides = x[..., :-1].maximum(x[..., 1:])
+        assert F.max_pool2d(x, (1, 2), 1).equal(sides)
+        assert F.max_pool2d(x, 2, 1).equal(sides[..., :-1, :].maximum(sides[..., 1:, :]))
+        values, places = F.max_pool2d(x, (1, 2), (1, 2), return_indices=True)
+        assert values.equal(sides[..., ::2]) and x.flatten(2).gather(2, places.flatten(2)).equal(
+            values.flatten(2)
+        )
