@@ -113,7 +113,7 @@ def test_gradients_beside_torch(number: int) -> None:
         ("AdamW", {"foreach": True, "betas": "tensor"}, ValueError),
     ],
 )
-def test_ways_that_exclude_each_other(
+def test_implementations_that_exclude_each_other(
     lib: Any, name: str, options: dict[str, Any], error: type[Exception]
 ) -> None:
     tensors = {"lr": lib.tensor(0.1), "betas": (lib.tensor(0.9), lib.tensor(0.99))}

@@ -16,6 +16,8 @@ optimizers = pytest.importorskip("torch.testing._internal.common_optimizers", ex
 pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore")]
 
 INFOS = {info.optim_cls.__name__: info for info in optimizers.optim_db}
+#: SparseAdam takes sparse gradients: tests/test_optim_more.py
+DENSE = [name for name, info in INFOS.items() if not info.only_supports_sparse_grads]
 DTYPES = ["float32", "float64", "complex64"]
 SHAPES = [(3, 4), (4,), (2, 3, 2)]
 WAYS: list[dict[str, bool]] = [{}, {"foreach": True}, {"foreach": False}, {"fused": True}]
@@ -72,11 +74,8 @@ def samples(name: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", INFOS)
+@pytest.mark.parametrize("name", DENSE)
 def test_steps_beside_torch(name: str, dtype: str) -> None:
-    if name == "SparseAdam":  # its gradients are sparse: tests/test_optim_more.py
-        assert INFOS[name].only_supports_sparse_grads
-        return
     if name == "LBFGS" and dtype != "float64":
         dtype = "complex128"  # the search ends by comparisons, which fewer bits decide otherwise
     for options in samples(name):

@@ -55,13 +55,13 @@ backward_op(
 )
 
 
-def _bowl(self: Any, target: Any, beta: Any, divisor: Any, factor: Any) -> Any:
+def _huber(self: Any, target: Any, beta: Any, divisor: Any, factor: Any) -> Any:
     distance = abs(self - target)
     square = distance * distance * 0.5 / divisor
     return where(distance < beta, square, (distance - beta * 0.5) * factor)
 
 
-def _bowl_slope(
+def _huber_slope(
     grad_output: Any, self: Any, target: Any, beta: Any, divisor: Any, factor: Any
 ) -> Any:
     distance = self - target
@@ -69,30 +69,30 @@ def _bowl_slope(
     return where(abs(distance) >= beta, line, grad_output * distance / divisor)
 
 
-_BOWL = "Tensor self, Tensor target, Scalar beta, Scalar divisor, Scalar factor"
-_SLOPE = "self, target, beta, divisor, factor"
-_CURVE = "where((self - target).abs() >= beta, 0, grad * grad_output / divisor)"
+_HUBER = "Tensor self, Tensor target, Scalar beta, Scalar divisor, Scalar factor"
+_ARGUMENTS = "self, target, beta, divisor, factor"
+_SECOND = "where((self - target).abs() >= beta, 0, grad * grad_output / divisor)"
 backward_op(
-    f"_smooth_distance({_BOWL}) -> Tensor",
+    f"_smooth_distance({_HUBER}) -> Tensor",
     doc="d^2 / (2 divisor) for d = |self - target| below beta, else (d - beta / 2) * factor.",
-    pointwise=_bowl,
+    pointwise=_huber,
     weak=("beta", "divisor", "factor"),
     dtypes=FLOATS,
     grad={
-        "self": f"_smooth_distance_backward(grad, {_SLOPE})",
-        "target": f"-_smooth_distance_backward(grad, {_SLOPE})",
+        "self": f"_smooth_distance_backward(grad, {_ARGUMENTS})",
+        "target": f"-_smooth_distance_backward(grad, {_ARGUMENTS})",
     },
 )
 backward_op(
-    f"_smooth_distance_backward(Tensor grad_output, {_BOWL}) -> Tensor",
+    f"_smooth_distance_backward(Tensor grad_output, {_HUBER}) -> Tensor",
     doc="grad_output times the derivative of _smooth_distance for self.",
-    pointwise=_bowl_slope,
+    pointwise=_huber_slope,
     weak=("beta", "divisor", "factor"),
     dtypes=FLOATS,
     grad={
-        "grad_output": f"_smooth_distance_backward(grad, {_SLOPE})",
-        "self": _CURVE,
-        "target": f"-{_CURVE}",
+        "grad_output": f"_smooth_distance_backward(grad, {_ARGUMENTS})",
+        "self": _SECOND,
+        "target": f"-{_SECOND}",
     },
 )
 

@@ -56,14 +56,14 @@ def descend(param: Tensor, rate: Any, step: Tensor, divisor: Tensor | None = Non
         param.addcdiv_(step, divisor, value=-rate)
 
 
-def follow_square(mean: Tensor, beta: Any, grad: Tensor) -> Tensor:
+def update_square_avg(mean: Tensor, beta: Any, grad: Tensor) -> Tensor:
     """mean = beta * mean + (1 - beta) * grad**2 in place; beta can be a recorded tensor."""
     if isinstance(beta, Tensor) and beta.requires_grad:
         return mean.mul_(beta).add_(grad * grad * (1 - beta))
     return mean.mul_(beta).addcmul_(grad, grad, value=1 - beta)
 
 
-def root_plus(square: Tensor, eps: float, scale: Any = 1) -> Tensor:
+def root_plus_eps(square: Tensor, eps: float, scale: Any = 1) -> Tensor:
     """sqrt(square) / scale + eps, a new tensor. A recorded root stays as it is for its gradient."""
     root = square.sqrt()
     if root.requires_grad:

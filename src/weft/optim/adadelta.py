@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from weft.optim._steps import descend, follow_square, gradients, rate_of
+from weft.optim._steps import descend, gradients, rate_of, update_square_avg
 from weft.optim.optimizer import Optimizer, options_of
 
 
@@ -48,8 +48,8 @@ class Adadelta(Optimizer):
             state = self._begun(param, "square_avg", "acc_delta")
             state["step"].add_(1)
             square, moved = state["square_avg"], state["acc_delta"]
-            follow_square(square, rho, grad)
+            update_square_avg(square, rho, grad)
             root = square.add(eps).sqrt_()
             delta = moved.add(eps).sqrt_() / root * grad
-            follow_square(moved, rho, delta)
+            update_square_avg(moved, rho, delta)
             descend(param, lr, delta)

@@ -7,7 +7,7 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
-from weft.optim._steps import descend, gradients, rate_of, root_plus
+from weft.optim._steps import descend, gradients, rate_of, root_plus_eps
 from weft.optim.optimizer import Optimizer, full_like, options_of
 from weft.sparse._construct import sparse_coo_tensor
 
@@ -71,11 +71,11 @@ class Adagrad(Optimizer):
                 _sparse_step(param, grad.coalesce(), state["sum"], lr, group["eps"])
                 continue
             total = state["sum"].addcmul_(grad, grad, value=1)
-            descend(param, lr, grad, root_plus(total, group["eps"]))
+            descend(param, lr, grad, root_plus_eps(total, group["eps"]))
 
 
 def _sparse_step(param: Tensor, grad: Tensor, total: Tensor, lr: float, eps: float) -> None:
     total.add_(grad.square())
-    scale = root_plus(total.sparse_mask(grad)._values(), eps)
+    scale = root_plus_eps(total.sparse_mask(grad)._values(), eps)
     step = sparse_coo_tensor(grad.indices(), grad._values() / scale, grad.shape)
     param.add_(step, alpha=-lr)

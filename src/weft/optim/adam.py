@@ -7,7 +7,7 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
-from weft.optim._steps import decayed, descend, follow_square, rate_of, root_plus
+from weft.optim._steps import decayed, descend, rate_of, root_plus_eps, update_square_avg
 from weft.optim.optimizer import Optimizer, options_of
 
 
@@ -70,9 +70,9 @@ class Adam(Optimizer):
                 grad = decayed(grad, param, weight_decay)
             mean, square = state["exp_avg"], state["exp_avg_sq"]
             mean.lerp_(grad, 1 - beta1)
-            follow_square(square, beta2, grad)
+            update_square_avg(square, beta2, grad)
             if amsgrad:
                 largest = state["max_exp_avg_sq"]
                 square = state["max_exp_avg_sq"] = _C.maximum(largest, square)
-            denominator = root_plus(square, eps, (1 - beta2**step) ** 0.5)
+            denominator = root_plus_eps(square, eps, (1 - beta2**step) ** 0.5)
             descend(param, lr / (1 - beta1**step), mean, denominator)

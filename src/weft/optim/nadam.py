@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from weft import _C
-from weft.optim._steps import descend, follow_square, gradients, rate_of, root_plus
+from weft.optim._steps import descend, gradients, rate_of, root_plus_eps, update_square_avg
 from weft.optim.optimizer import Optimizer, options_of
 
 
@@ -58,7 +58,7 @@ class NAdam(Optimizer):
             mu, next_mu = (beta1 * (1 - 0.5 * 0.96 ** (t * decay)) for t in (step, step + 1))
             product = state["mu_product"].mul_(mu).item()
             mean = state["exp_avg"].lerp_(grad, 1 - beta1)
-            square = follow_square(state["exp_avg_sq"], beta2, grad)
-            root = root_plus(square.div(1 - beta2**step), group["eps"])
+            square = update_square_avg(state["exp_avg_sq"], beta2, grad)
+            root = root_plus_eps(square.div(1 - beta2**step), group["eps"])
             descend(param, lr * (1 - mu) / (1 - product), grad, root)
             descend(param, lr * next_mu / (1 - product * next_mu), mean, root)

@@ -10,7 +10,7 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
-from weft.autograd.grad_mode import enable_grad, no_grad, set_grad_enabled
+from weft.autograd.grad_mode import enable_grad, set_grad_enabled
 from weft.optim._hooks import (
     Hookable,
     register_optimizer_step_post_hook,
@@ -38,7 +38,7 @@ def _use_grad_for_differentiable(step: Callable[..., Any]) -> Callable[..., Any]
 
     @functools.wraps(step)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with enable_grad() if self.defaults["differentiable"] else no_grad():
+        with set_grad_enabled(self.defaults["differentiable"]):
             return step(self, *args, **kwargs)
 
     return run
@@ -156,7 +156,7 @@ class Optimizer(Hookable):
         for group in self.param_groups:
             differentiable = group.get("differentiable", False)
             if differentiable:
-                self._keep_saved_states(group)
+                self._clone_recorded_states(group)
             with set_grad_enabled(differentiable):
                 if any(param.is_complex() for param in group["params"]):
                     self._update_parts(group)
@@ -164,8 +164,8 @@ class Optimizer(Hookable):
                     self._update(group)
         return loss
 
-    def _keep_saved_states(self, group: dict[str, Any]) -> None:
-        """New tensors for the states that the step before recorded, since this one writes them."""
+    def _clone_recorded_states(self, group: dict[str, Any]) -> None:
+        """Clones states that the step before recorded: this one writes them in place."""
         for param in group["params"]:
             for name, value in self.state.get(param, {}).items():
                 if isinstance(value, Tensor) and value.requires_grad:
@@ -310,12 +310,12 @@ def options_of(given: Mapping[str, Any], *at_least_zero: str) -> dict[str, Any]:
         check_at_least_zero(_TOLD.get(name, f"{name} value"), options[name])
     if "betas" in options:
         check_betas(options["betas"])
-    _check_ways(options)
+    _check_implementations(options)
     return options
 
 
-def _check_ways(options: dict[str, Any]) -> None:
-    """Refuses ways of computing that exclude each other, though all are the same here."""
+def _check_implementations(options: dict[str, Any]) -> None:
+    """Refuses implementations that exclude each other, though there is one here."""
     foreach = options.get("foreach")
     if options.get("fused"):
         if options["differentiable"]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from weft.optim._steps import descend, follow_square, gradients, rate_of, root_plus
+from weft.optim._steps import descend, gradients, rate_of, root_plus_eps, update_square_avg
 from weft.optim.optimizer import Optimizer, options_of
 
 
@@ -50,7 +50,7 @@ class RAdam(Optimizer):
             state = self._begun(param, "exp_avg", "exp_avg_sq")
             step = state["step"].add_(1).item()
             mean = state["exp_avg"].lerp_(grad, 1 - beta1)
-            square = follow_square(state["exp_avg_sq"], beta2, grad)
+            square = update_square_avg(state["exp_avg_sq"], beta2, grad)
             rate = lr / (1 - beta1**step)
             longest = 2 / (1 - beta2) - 1
             length = longest - 2 * step * beta2**step / (1 - beta2**step)
@@ -60,4 +60,4 @@ class RAdam(Optimizer):
             top = (length - 4) * (length - 2) * longest
             rectified = (top / ((longest - 4) * (longest - 2) * length)) ** 0.5
             scale = rectified * (1 - beta2**step) ** 0.5
-            descend(param, rate * scale, mean, root_plus(square, group["eps"]))
+            descend(param, rate * scale, mean, root_plus_eps(square, group["eps"]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from weft.optim._steps import descend, follow_square, gradients, rate_of, root_plus
+from weft.optim._steps import descend, gradients, rate_of, root_plus_eps, update_square_avg
 from weft.optim.optimizer import Optimizer, options_of
 
 
@@ -50,11 +50,11 @@ class RMSprop(Optimizer):
         for param, grad in gradients(group):
             state = self._begun(param, *names)
             state["step"].add_(1)
-            square = follow_square(state["square_avg"], alpha, grad)
+            square = update_square_avg(state["square_avg"], alpha, grad)
             if group["centered"]:
                 mean = state["grad_avg"].lerp_(grad, 1 - alpha)
                 square = square.addcmul(mean, mean, value=-1)
-            root = root_plus(square, group["eps"])
+            root = root_plus_eps(square, group["eps"])
             if momentum > 0:
                 step = state["momentum_buffer"].mul_(momentum).addcdiv_(grad, root)
                 descend(param, lr, step)

@@ -7,7 +7,7 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
-from weft.optim._steps import root_plus
+from weft.optim._steps import root_plus_eps
 from weft.optim.optimizer import Optimizer, check_at_least_zero, check_betas
 
 
@@ -73,4 +73,4 @@ class SparseAdam(Optimizer):
         square = state["exp_avg_sq"][at].lerp_(grad * grad, 1 - beta2)
         state["exp_avg"][at], state["exp_avg_sq"][at] = mean, square
         size = float(group["lr"]) * (1 - beta2**step) ** 0.5 / (1 - beta1**step)
-        param.index_put_(at, mean / root_plus(square, group["eps"]) * -size, accumulate=True)
+        param.index_put_(at, mean / root_plus_eps(square, group["eps"]) * -size, accumulate=True)
