@@ -9,6 +9,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -401,6 +402,41 @@ class TestSavedTensorHooks:
             return [log, a.grad]
 
         agree(run)
+
+    def test_disabled(self):
+        def run(t):
+            graph = t.autograd.graph
+            log = []
+
+            def attempt(name, *blocks):
+                try:
+                    with ExitStack() as stack:
+                        for block in blocks:
+                            stack.enter_context(block)
+                        log.append(name)
+                except RuntimeError as error:
+                    log.append([name, str(error)])
+
+            def disabled(message):
+                return graph.disable_saved_tensors_hooks(message)
+
+            def hooks():
+                return graph.saved_tensors_hooks(lambda x: x, lambda x: x)
+
+            attempt("inside", disabled("a"), hooks())
+            attempt("nested", disabled("a"), disabled("b"), hooks())
+            attempt("around", hooks(), disabled("a"))
+            attempt("without", disabled("a"))
+            with disabled("a"):
+                attempt("left", disabled("b"))
+                attempt("outer again", hooks())
+                thread = threading.Thread(target=attempt, args=("thread", hooks()))
+                thread.start()
+                thread.join()
+            attempt("after", hooks(), hooks())
+            return log
+
+        assert agree(run)[0] == ["inside", "a"]
 
     def test_double_backward(self):
         def run(t):

@@ -176,6 +176,21 @@ def test_a_changed_global_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
         assert inner(weft.ones(1)).item() == 4
 
 
+def test_default_backend() -> None:
+    try:
+        weft.compiler.set_default_backend("eager")
+        assert weft.compiler.get_default_backend() == "eager"
+        assert weft.compile(_scaled) is _scaled
+        assert weft.compile(_scaled, backend="inductor") is not _scaled
+        with pytest.raises(RuntimeError, match="compile: expected a backend of"):
+            weft.compiler.set_default_backend("tpu")
+        assert weft.compiler.get_default_backend() == "eager"
+    finally:
+        weft.compiler.set_default_backend(None)
+    assert weft.compiler.get_default_backend() == "inductor"
+    assert weft.compile(_scaled) is not _scaled
+
+
 def test_backends_and_disable() -> None:
     assert weft.compile(_scaled, backend="eager") is _scaled
     assert weft.compile(_scaled, disable=True) is _scaled

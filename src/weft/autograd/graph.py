@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from weft import _C
@@ -34,6 +35,16 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     return GradientEdge(*_autograd.gradient_edge(tensor))
 
 
+class _SavedHooks(threading.local):
+    """Of a thread: how many blocks of hooks it is in, and the error of those that are disabled."""
+
+    depth = 0
+    refusal: str | None = None
+
+
+_saved_hooks = _SavedHooks()
+
+
 class saved_tensors_hooks:
     """Inside the `with` block, what a graph saves goes through a pair of functions.
 
@@ -52,10 +63,35 @@ class saved_tensors_hooks:
         self.unpack_hook = unpack_hook
 
     def __enter__(self) -> None:
+        if _saved_hooks.refusal is not None:
+            raise RuntimeError(_saved_hooks.refusal)
         _autograd.push_saved_hooks(self.pack_hook, self.unpack_hook)
+        _saved_hooks.depth += 1
 
     def __exit__(self, *exception: object) -> None:
+        _saved_hooks.depth -= 1
         _autograd.pop_saved_hooks()
+
+
+@contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+    """Inside the `with` block, saved_tensors_hooks raises RuntimeError with this message.
+
+    So does the block itself where the thread is inside of hooks already. Blocks nest: the innermost
+    message counts.
+
+    >>> with disable_saved_tensors_hooks("no hooks here"), save_on_cpu():
+    ...     pass
+    Traceback (most recent call last):
+    RuntimeError: no hooks here
+    """
+    if _saved_hooks.depth > 0:
+        raise RuntimeError(error_message)
+    before, _saved_hooks.refusal = _saved_hooks.refusal, error_message
+    try:
+        yield
+    finally:
+        _saved_hooks.refusal = before
 
 
 class save_on_cpu(saved_tensors_hooks):

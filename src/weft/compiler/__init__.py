@@ -14,6 +14,7 @@ from weft._runtime.exports import list_own as _list_own
 from weft.jit.markers import ignore
 
 _BACKENDS = ("inductor", "eager", "aot_eager")
+_default_backend = "inductor"
 
 
 def is_compiling() -> bool:
@@ -34,6 +35,35 @@ def is_exporting() -> bool:
 def list_backends(exclude_tags: Any = None) -> list[str]:
     """The names that `compile` takes as its backend."""
     return list(_BACKENDS)
+
+
+def get_default_backend() -> str:
+    """The backend of `compile` where the call names none: "inductor", unless another is set.
+
+    >>> weft.compiler.get_default_backend()
+    'inductor'
+    """
+    return _default_backend
+
+
+def set_default_backend(backend: str | Callable[..., Any] | None) -> None:
+    """Sets the backend of calls of `compile` that name none; None: "inductor" again.
+
+    Raises RuntimeError for what `compile` does not take.
+    """
+    global _default_backend
+    _default_backend = "inductor" if backend is None else _known(backend)
+
+
+def _known(backend: str | Callable[..., Any]) -> str:
+    if callable(backend):
+        raise RuntimeError(
+            f"compile: expected a backend of {', '.join(_BACKENDS)}, got a function; "
+            "there are no graphs of torch.fx to give to it"
+        )
+    if backend not in _BACKENDS:
+        raise RuntimeError(f"compile: expected a backend of {list(_BACKENDS)}, got {backend!r}")
+    return backend
 
 
 def reset() -> None:
@@ -74,7 +104,7 @@ def compile(
     *,
     fullgraph: bool = False,
     dynamic: bool | None = None,
-    backend: str | Callable[..., Any] = "inductor",
+    backend: str | Callable[..., Any] | None = None,
     mode: str | None = None,
     options: dict[str, Any] | None = None,
     disable: bool = False,
@@ -83,9 +113,9 @@ def compile(
 
     What weft.jit cannot script runs in Python, with the same results, after a UserWarning that says
     why; with fullgraph=True the error is raised instead. backend "eager" or "aot_eager",
-    disable=True: runs in Python. A module gives an OptimizedModule,
-    whose `_orig_mod` it is. `dynamic`, `mode` and `options` have no effect: programs take every
-    shape.
+    disable=True: runs in Python; None: that of set_default_backend. A module gives an
+    OptimizedModule, whose `_orig_mod` it is. `dynamic`, `mode` and `options` have no effect:
+    programs take every shape.
 
     >>> @weft.compile
     ... def f(x):
@@ -97,13 +127,7 @@ def compile(
         options_given = locals().copy()
         del options_given["model"]
         return lambda given: compile(given, **options_given)
-    if callable(backend):
-        raise RuntimeError(
-            f"compile: expected a backend of {', '.join(_BACKENDS)}, got a function; "
-            "there are no graphs of torch.fx to give to it"
-        )
-    if backend not in _BACKENDS:
-        raise RuntimeError(f"compile: expected a backend of {list(_BACKENDS)}, got {backend!r}")
+    backend = get_default_backend() if backend is None else _known(backend)
     if disable or backend != "inductor" or getattr(model, "_weft_compile_disabled", False):
         return model
     from weft.compiler import optimized_module
