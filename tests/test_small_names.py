@@ -4,6 +4,7 @@ paths of trees, swapped tensors, old names."""
 from __future__ import annotations
 
 import importlib
+import os
 import subprocess
 import sys
 import textwrap
@@ -259,8 +260,17 @@ def test_no_tensor_is_a_wrapper() -> None:
     assert not dispatch.is_traceable_wrapper_subclass(weft.ones(1))
 
 
-def test_capability_of_the_cpu() -> None:
-    assert weft.backends.cpu.get_cpu_capability() in ("DEFAULT", "AVX2", "AVX512")
+@pytest.mark.parametrize("isa, expected", [("v2", {"DEFAULT"}), ("v3", {"AVX2", "DEFAULT"})])
+def test_capability_of_the_cpu(isa: str, expected: set[str]) -> None:
+    """That of the kernels which WEFT_ISA lets in, where the processor has them."""
+    text = "import weft; print(weft.backends.cpu.get_cpu_capability(), weft._C._isa())"
+    done = subprocess.run(
+        [sys.executable, "-c", text], env={**os.environ, "WEFT_ISA": isa}, text=True,
+        capture_output=True, check=True,
+    )  # fmt: skip
+    name, level = done.stdout.split()
+    assert name in expected
+    assert (name == "DEFAULT") == (level == "0")
 
 
 def test_batches_are_cut_and_joined() -> None:

@@ -13,6 +13,7 @@ import os
 from pathlib import Path
 
 from weft import _C
+from weft.library import _provided
 from weft.library._operator import define_host_operators
 from weft.library._overloads import Namespace, namespace
 
@@ -24,11 +25,16 @@ def load_library(path: str | os.PathLike[str]) -> None:
     """Loads a library in C, or in a language that calls C, which registers operators through
     `weft.h` while it is loaded: then they are `weft.ops.my.op`, and programs call them.
 
+    Of the libraries of torchvision nothing is loaded: weft has their operators itself.
+
     OSError for a file that is no library, and for one that registers none: libraries for PyTorch's
     C++ interface are such.
     """
     known = dict(_C._host_operators())
     place = os.fspath(path)
+    if _provided.provide(place):
+        loaded_libraries.add(place)
+        return
     ctypes.CDLL(str(Path(place).resolve()) if os.path.exists(place) else place)
     made = {k: v for k, v in _C._host_operators() if k not in known}
     if not made and place not in loaded_libraries:

@@ -824,3 +824,25 @@ def to_device(x):
 @case(t(2, 2))
 def einsum(x):
     return torch.einsum("ij,jk->ik", x, x), torch.einsum("ij->j", [x])
+
+
+@case([5])
+@case([5, 7])
+def list_or_tuple(size: List[int]):
+    if len(size) == 1:
+        size = (size[0], size[0])
+    high, wide = size
+    return high - 1, wide
+
+
+@case(t(1, 2, 3, 4), "bilinear", True)
+@case(t(1, 2, 3, 4), "bicubic", False)
+@case(t(1, 2, 3, 4), "nearest", False)
+def resampled_by_a_mode_of_the_call(x, mode: str, antialias: bool):
+    return torch.nn.functional.interpolate(x, size=[5, 2], mode=mode, antialias=antialias)
+
+
+@case([5, 6], 3)
+def pair_of(sizes: List[int], size: int):
+    first, second = torch.nn.modules.utils._pair(size), torch.nn.modules.utils._pair(sizes)
+    return first[0] + second[1]

@@ -48,6 +48,16 @@ def _assign(root: Module, target: str, value: Any) -> None:
         setattr(owner, name, value)
 
 
+def _copy_attr(from_module: Module, to_module: Module, target: str) -> None:
+    """Puts what a module has under a dotted name under the same name of another one, unless there
+    is something. AttributeError where the first has nothing."""
+    owner, name = _owner(from_module, target)
+    value = getattr(owner, name)
+    here, last = _owner(to_module, target, make=True)
+    if not hasattr(here, last):
+        _assign(to_module, target, value)
+
+
 class GraphModule(Module):
     """A module generated from a `Graph`.
 
@@ -90,19 +100,14 @@ class GraphModule(Module):
         for node in graph.nodes:
             if node.op not in ("get_attr", "call_module"):
                 continue
-            target = str(node.target)
             try:
-                owner, name = _owner(root, target)
-                value = getattr(owner, name)
+                _copy_attr(root, self, str(node.target))
             except AttributeError:
                 if node.op == "get_attr":
                     continue  # the graph may be completed later
                 raise RuntimeError(
-                    f"GraphModule: expected a module {target} in root, got none"
+                    f"GraphModule: expected a module {node.target} in root, got none"
                 ) from None
-            here, last = _owner(self, target, make=True)
-            if not hasattr(here, last):
-                _assign(self, target, value)
 
     def _take_named(self, root: dict[str, Any], graph: Graph) -> None:
         named = {str(n.target) for n in graph.nodes if n.op in ("get_attr", "call_module")}

@@ -24,7 +24,8 @@ from weft.library._schema import Schema
 from weft.utils._pytree import tree_leaves, tree_map
 
 #: By name of PyTorch's dispatch key what a function registered for it is here: that of a device, of
-#: every device, one made of operators alone, one that records gradients itself.
+#: every device, one made of operators alone, one that records gradients itself, one that answers
+#: under autocast and ends it (`torch._C._ExcludeDispatchKeyGuard`).
 KEYS = {
     "CPU": "cpu",
     "CUDA": "cuda",
@@ -37,6 +38,9 @@ KEYS = {
     "Autograd": "autograd",
     "AutogradCPU": "autograd",
     "AutogradCUDA": "autograd_cuda",
+    "AutocastCPU": "autocast_cpu",
+    "AutocastCUDA": "autocast_cuda",
+    "AutocastXPU": "autocast_xpu",
 }
 
 #: the operators of programs, by qualified name and overload
@@ -75,6 +79,7 @@ class Operator:
         self.batched: Callable[..., Any] | None = None
         self.autocast: dict[str, Any] = {}
         self.may_alias = True
+        self.compiled: Callable[..., Any] | None = None  # what programs compile where they call it
 
     def __repr__(self) -> str:
         return f"<operator {self.qualname}>"
@@ -131,7 +136,9 @@ class Operator:
         """The result for bound arguments. Neither a trace nor vmap sees it."""
         self.schema.check(given)
         device = _device_of(given)
-        dtype = self.autocast.get(device)
+        dtype, own = self.autocast.get(device), self.kernels.get(f"autocast_{device}")
+        if own is not None and autocast_mode.is_autocast_enabled(device):
+            return self.apply(own, given)
         if dtype is not None and autocast_mode.is_autocast_enabled(device):
             with autocast_mode.autocast(device, enabled=False):
                 return self.differentiate(_cast(given, dtype), device)
@@ -287,6 +294,13 @@ def find(name: str) -> Operator | None:
     """The operator of a name "mylib::f" or "mylib::f.overload"; None where there is none."""
     qualname, _, overload = name.partition(".")
     return OPERATORS.get(qualname, {}).get("" if overload == "default" else overload)
+
+
+def define_composed(qualname: str, schema: str, function: Callable[..., Any]) -> Operator:
+    """A new operator that a function of operators of weft is, which programs compile."""
+    operator = define(qualname, schema)
+    operator.kernels["composed"] = operator.compiled = function
+    return operator
 
 
 def define_host_operators(schemas: Mapping[str, str]) -> None:

@@ -12,7 +12,7 @@ from weft.jit import schemas
 from weft.jit.archive import vision  # noqa: F401, which registers torchvision's operators
 from weft.jit.archive.functions import COMPOSED
 from weft.library._infer import infer_schema
-from weft.library._operator import OPERATORS, Operator
+from weft.library._operator import OPERATORS, Operator, define_composed
 from weft.library._schema import Schema
 
 
@@ -288,11 +288,8 @@ def _composed(space: str, name: str) -> OpOverloadPacket | None:
     functions = COMPOSED.get(f"{space}::{name}")
     if not functions:
         return None
-    operator = Operator(
-        f"{space}::{name}",
-        Schema(f"{space}::{name}", infer_schema(functions[0], mutates_args=(), op_name=name)),
-    )
-    operator.kernels["composed"] = functions[0]
+    text = infer_schema(functions[0], mutates_args=(), op_name=name)
+    operator = define_composed(f"{space}::{name}", text, functions[0])
     return CustomPacket(space, name, {"": operator})
 
 

@@ -20,11 +20,6 @@ _adaptive_avg_pool2d = _C._nn.adaptive_avg_pool2d
 
 _GRID_MODES = ["bilinear", "nearest", "bicubic"]
 _GRID_PADDINGS = ["zeros", "border", "reflection"]
-# mode: how many dimensions an input has
-_DIMS = {
-    "nearest": (3, 4, 5), "nearest-exact": (3, 4, 5), "area": (3, 4, 5),
-    "linear": (3,), "bilinear": (4,), "bicubic": (4,), "trilinear": (5,),
-}  # fmt: skip
 
 
 @data_dependent
@@ -52,10 +47,10 @@ def interpolate(
     tensor([[[1.0000, 1.5000, 2.5000, 3.0000]]])
     """
     spatial = input.dim() - 2
-    if mode not in _DIMS or input.dim() not in _DIMS[mode]:
+    modes = _modes(input.dim())
+    if mode not in modes:
         raise NotImplementedError(
-            f"interpolate: expected a mode for {input.dim()} dims among "
-            f"{[m for m, dims in _DIMS.items() if input.dim() in dims]}, got {mode!r}"
+            f"interpolate: expected a mode for {input.dim()} dims among {modes}, got {mode!r}"
         )
     linear = mode in ("linear", "bilinear", "bicubic", "trilinear")
     if align_corners is not None and not linear:
@@ -84,20 +79,41 @@ def interpolate(
     in_bytes = input.dtype == _C.uint8 and mode in ("bilinear", "bicubic")
     if not in_bytes:
         _check_floating(mode, input)
-    table = _cubic_taps if mode == "bicubic" else _linear_taps
-    if antialias:
-        table = _cubic_filter if mode == "bicubic" else _linear_filter
     x = input.float() if input.dtype in (_C.float16, _C.bfloat16) else input
     x = input.double() if in_bytes else x
     for i in reversed(range(spatial)):
         if sizes[i] != input.size(i + 2) or scales[i] not in (0.0, 1.0):
-            index, weights = table(x, i + 2, sizes[i], scales[i], bool(align_corners))
+            corners = False if align_corners is None else align_corners
+            index, weights = _taps(mode, antialias, x, i + 2, sizes[i], scales[i], corners)
             if in_bytes:
                 weights = weights if antialias else _merged(index, weights)
                 x = _resample_bytes(x, i + 2, index, weights)
             else:
                 x = _resample(x, i + 2, index, weights)
     return x.to(input.dtype) if x is not input else input.clone()
+
+
+def _modes(dims: int) -> list[str]:
+    """The modes of inputs of so many dimensions."""
+    every = ["nearest", "nearest-exact", "area"]
+    if dims == 3:
+        return [*every, "linear"]
+    if dims == 4:
+        return [*every, "bilinear", "bicubic"]
+    return [*every, "trilinear"] if dims == 5 else []
+
+
+def _taps(
+    mode: str, antialias: bool, x: Tensor, dim: int, out: int, scale: float, align: bool
+) -> tuple[Tensor, Tensor]:
+    """The input pixels of each output pixel along a dimension, and their weights."""
+    if antialias and mode == "bicubic":
+        return _cubic_filter(x, dim, out, scale, align)
+    if antialias:
+        return _linear_filter(x, dim, out, scale, align)
+    if mode == "bicubic":
+        return _cubic_taps(x, dim, out, scale, align)
+    return _linear_taps(x, dim, out, scale, align)
 
 
 def _check_floating(mode: str, x: Tensor) -> None:

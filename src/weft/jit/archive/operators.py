@@ -71,11 +71,11 @@ class Operator(Sugared):
         found = _try(c, overloads, call)
         if found is not None:
             return found
+        if self.kind in COMPOSED:
+            return _call_composed(c, self.kind, call)
         custom = library.find(self.kind)
         if custom is not None:
             return CustomOperator(overload_of(custom), self.kind).call(c, call)
-        if self.kind in COMPOSED:
-            return _call_composed(c, self.kind, call)
         if overloads:
             return c.call_operator(self.kind, call)  # which tells why none fits
         function = find(self.kind)

@@ -29,21 +29,36 @@ def nms(dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
     return order.masked_select(keep)
 
 
+#: operators of torchvision that weft has not: their gradients follow from what they are composed of
+REFUSED = (
+    *("_roi_align_backward", "_roi_pool_backward", "_ps_roi_align_backward"),
+    *("_ps_roi_pool_backward", "_deform_conv2d_backward", "qnms", "qroi_align", "box_iou_rotated"),
+)
+
+
+@composed("torchvision::_cuda_version")
+def cuda_version() -> int:
+    """-1: torchvision's operators run on the CPU."""
+    return -1
+
+
 # roi_align ---------------------------------------------------------------------------------------
 
 
-def _bins(start: float, length: float, bins: int, samples: int, size: int) -> Tensor:
-    """The matrix [bins, size] that averages, in each bin, samples between the points of a line."""
-    steps = (_C.arange(bins * samples, dtype=_C.float32) + 0.5) / max(samples, 1)
+def _bins(start: float, length: float, bins: int, samples: int, size: int, like: Tensor) -> Tensor:
+    """The matrix [bins, size] that averages, in each bin, samples between the points of a line, of
+    the dtype of `like`."""
+    dtype = _C.float64 if like.dtype == _C.float64 else _C.float32
+    steps = (_C.arange(bins * samples, dtype=dtype) + 0.5) / max(samples, 1)
     at = steps * (length / bins) + start
     inside = (at >= -1.0).logical_and(at <= size)
     at = at.clamp(min=0.0, max=float(size - 1))
     low = at.floor()
     part = (at - low).unsqueeze(1)
-    points = _C.arange(size, dtype=_C.float32)
+    points = _C.arange(size, dtype=dtype)
     weights = (points == low.unsqueeze(1)) * (1 - part) + (points == low.unsqueeze(1) + 1) * part
     weights = weights * inside.unsqueeze(1)
-    return weights.reshape(bins, samples, size).sum(1) / max(samples, 1)
+    return (weights.reshape(bins, samples, size).sum(1) / max(samples, 1)).to(like.dtype)
 
 
 @composed("torchvision::roi_align")
@@ -67,10 +82,139 @@ def roi_align(
             wide, high = max(wide, 1.0), max(high, 1.0)
         rows = sampling_ratio if sampling_ratio > 0 else max(math.ceil(high / pooled_height), 0)
         columns = sampling_ratio if sampling_ratio > 0 else max(math.ceil(wide / pooled_width), 0)
-        by_row = _bins(top, high, pooled_height, rows, height).to(input.dtype)
-        by_column = _bins(left, wide, pooled_width, columns, width).to(input.dtype)
+        by_row = _bins(top, high, pooled_height, rows, height, input)
+        by_column = _bins(left, wide, pooled_width, columns, width, input)
         found.append((by_row @ input[image] @ by_column.t()).unsqueeze(0))
     return _C.cat(found)
+
+
+# pooled regions ----------------------------------------------------------------------------------
+
+
+def _edges(first: float, length: float, bins: int, size: int) -> list[int]:
+    """Where the bins of a line begin, and then where they end, cut to the points there are."""
+    found: list[int] = []
+    for i in range(bins):
+        found.append(min(max(math.floor(i * length / bins + first), 0), size))
+    for i in range(bins):
+        found.append(min(max(math.ceil((i + 1) * length / bins + first), 0), size))
+    return found
+
+
+def _image_of(roi: Tensor, count: int) -> int:
+    image = int(roi[0])
+    if image < 0 or image >= count:
+        raise IndexError(f"regions: expected an image in [0, {count}), got {image}")
+    return image
+
+
+def _rounded(x: float) -> float:
+    """The nearest whole number, halves away from 0."""
+    return float(math.floor(x + 0.5)) if x >= 0 else float(math.ceil(x - 0.5))
+
+
+@composed("torchvision::roi_pool")
+def roi_pool(
+    input: Tensor, rois: Tensor, spatial_scale: float, pooled_height: int, pooled_width: int
+) -> tuple[Tensor, Tensor]:
+    """The largest value in the bins of each region (image, x1, y1, x2, y2), 0 in empty ones, and
+    its place in the plane, -1 there."""
+    channels, height, width = input.size(1), input.size(2), input.size(3)
+    largest: list[Tensor] = []
+    places: list[Tensor] = []
+    for roi in rois.unbind(0):
+        plane = input[_image_of(roi, input.size(0))]
+        box = roi * spatial_scale
+        left, top = _rounded(float(box[1])), _rounded(float(box[2]))
+        wide = max(_rounded(float(box[3])) - left + 1, 1.0)
+        high = max(_rounded(float(box[4])) - top + 1, 1.0)
+        rows = _edges(top, high, pooled_height, height)
+        columns = _edges(left, wide, pooled_width, width)
+        for i in range(pooled_height):
+            for j in range(pooled_width):
+                y, x, x_end = rows[i], columns[j], columns[pooled_width + j]
+                window = plane[:, y : rows[pooled_height + i], x:x_end]
+                if window.numel() == 0:
+                    largest.append(input.new_zeros([channels]))
+                    places.append(_C.full([channels], -1, dtype=_C.int32))
+                else:
+                    value, place = window.flatten(1).max(1)
+                    across = x_end - x
+                    row = place.div(across, rounding_mode="floor")
+                    largest.append(value)
+                    places.append(((row + y) * width + place - row * across + x).to(_C.int32))
+    if len(largest) == 0:
+        shape = [0, channels, pooled_height, pooled_width]
+        return input.new_zeros(shape), _C.zeros(shape, dtype=_C.int32)
+    shape = [rois.size(0), pooled_height, pooled_width, channels]
+    values, found = _C.stack(largest).reshape(shape), _C.stack(places).reshape(shape)
+    return values.permute(0, 3, 1, 2).contiguous(), found.permute(0, 3, 1, 2).contiguous()
+
+
+def _of_positions(
+    input: Tensor, rois: Tensor, sums: list[Tensor], pooled_height: int, pooled_width: int
+) -> tuple[Tensor, Tensor]:
+    """Averages in bins that have channels of their own: channel c of bin (i, j) is the input's
+    (c * height + i) * width + j. `sums` are the matrices that average, of rows and of columns, for
+    each region in turn."""
+    bins = pooled_height * pooled_width
+    channels = input.size(1) // bins
+    if channels * bins != input.size(1):
+        raise ValueError(f"regions: expected a multiple of {bins} channels, got {input.size(1)}")
+    parts = input.unflatten(1, [channels, pooled_height, pooled_width])
+    found = [input.new_zeros([0, channels, pooled_height, pooled_width])]
+    for k in range(rois.size(0)):
+        plane = parts[_image_of(rois[k], input.size(0))]
+        by_row = (plane @ sums[2 * k + 1].unsqueeze(2)).squeeze(4)
+        found.append((by_row * sums[2 * k].unsqueeze(1)).sum(3).unsqueeze(0))
+    taken = _C.arange(input.size(1), dtype=_C.int32)
+    mapping = taken.reshape(1, channels, pooled_height, pooled_width)
+    return _C.cat(found), mapping.repeat(rois.size(0), 1, 1, 1)
+
+
+@composed("torchvision::ps_roi_align")
+def ps_roi_align(
+    input: Tensor, rois: Tensor, spatial_scale: float, pooled_height: int, pooled_width: int,
+    sampling_ratio: int,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """As roi_align, each bin from channels of its own; and the channel of each result."""
+    sums: list[Tensor] = []
+    for roi in rois.unbind(0):
+        box = roi * spatial_scale - 0.5
+        left, top = float(box[1]), float(box[2])
+        wide, high = float(box[3]) - left, float(box[4]) - top
+        rows = sampling_ratio if sampling_ratio > 0 else max(math.ceil(high / pooled_height), 0)
+        columns = sampling_ratio if sampling_ratio > 0 else max(math.ceil(wide / pooled_width), 0)
+        sums.append(_bins(top, high, pooled_height, rows, input.size(2), input))
+        sums.append(_bins(left, wide, pooled_width, columns, input.size(3), input))
+    return _of_positions(input, rois, sums, pooled_height, pooled_width)
+
+
+@composed("torchvision::ps_roi_pool")
+def ps_roi_pool(
+    input: Tensor, rois: Tensor, spatial_scale: float, pooled_height: int, pooled_width: int
+) -> tuple[Tensor, Tensor]:
+    """The average in the bins of each region, each from channels of its own; and the channel of
+    each result."""
+    sums: list[Tensor] = []
+    for roi in rois.unbind(0):
+        box = roi * spatial_scale
+        left, top = _rounded(float(box[1])), _rounded(float(box[2]))
+        wide = max(_rounded(float(box[3])) - left, 1.0)
+        high = max(_rounded(float(box[4])) - top, 1.0)
+        rows = _edges(top, high, pooled_height, input.size(2) - 1)  # torchvision never takes the
+        columns = _edges(left, wide, pooled_width, input.size(3) - 1)  # last row and column
+        sums.append(_averages(rows, input.size(2)).to(input.dtype))
+        sums.append(_averages(columns, input.size(3)).to(input.dtype))
+    return _of_positions(input, rois, sums, pooled_height, pooled_width)
+
+
+def _averages(edges: list[int], size: int) -> Tensor:
+    """The matrix [bins, size] that averages between the edges, 0 for empty bins."""
+    bounds = _C.tensor(edges).reshape(2, -1, 1)
+    points = _C.arange(size)
+    inside = ((points >= bounds[0]).logical_and(points < bounds[1])).to(_C.float64)
+    return inside / inside.sum(1, keepdim=True).clamp(min=1.0)
 
 
 # deform_conv2d -----------------------------------------------------------------------------------

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from weft._runtime.program_state import is_scripting
+
 __all__ = ["consume_prefix_in_state_dict_if_present"]
 
 
-def _ntuple(n: int, name: str = "parse") -> Callable[[Any], tuple[Any, ...]]:
-    """A function that repeats a value n times, and leaves what can be iterated as it is."""
+def _ntuple(n: int, name: str = "parse") -> Callable[[Any], Any]:
+    """A function that repeats a value n times, and leaves what can be iterated as it is. In
+    programs a list stays a list."""
 
-    def parse(x: Any) -> tuple[Any, ...]:
+    def parse(x: Any) -> Any:
+        if is_scripting() and isinstance(x, list):
+            return x
         return tuple(x) if isinstance(x, Iterable) else (x,) * n
 
     parse.__name__ = name

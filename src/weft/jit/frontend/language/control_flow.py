@@ -169,6 +169,7 @@ def _merge(
                 return value
             return Undefined(f"{name}: expected a value on both paths; {error.message}")
     _adopt_empty(c, values)
+    _tuple_to_list(c, sides, values, range, name)
     types = [v.type for v in values if v is not None]
     for given, other in itertools.permutations(types, 2):
         if isinstance(other, ty.InterfaceType):
@@ -198,6 +199,18 @@ def _adopt_empty(c: Compiler, values: Sequence[Value | None]) -> None:
         wanted = ty.non_none(other.type)
         if isinstance(wanted, ty.ListType | ty.DictType) and type(value.type) is type(wanted):
             value.type = wanted
+
+
+def _tuple_to_list(
+    c: Compiler, sides: Sequence[Side], values: list[Value | None], range: SourceRange, name: str
+) -> None:
+    """A list of T on one path and a tuple of T on the other: lists, as in PyTorch."""
+    for index, (value, other) in enumerate(list(zip(values, values[::-1]))):
+        if value is None or other is None or not isinstance(other.type, ty.ListType):
+            continue
+        if isinstance(value.type, ty.TupleType) and set(value.type.elems) == {other.type.elem}:
+            with c.within(sides[index].block, sides[index].scope):
+                values[index] = c.convert(Simple(value), other.type, range, name)
 
 
 def _unify_hint(types: Sequence[ty.Type]) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import enum
+import typing
 from typing import Any
 
 from weft import _C
@@ -19,6 +20,11 @@ from weft.jit.ir import types as ty
 from weft.jit.ir.source import SourceRange
 
 _LOOSE: dict[Any, Any] = {list: ty.ListType, tuple: ty.TupleType, dict: ty.DictType}
+_PYTHON: dict[Any, type] = {
+    **{ty.INT: int, ty.FLOAT: float, ty.COMPLEX: complex, ty.BOOL: bool, ty.STR: str},
+    **{ty.NONE: type(None), ty.TENSOR: Tensor, ty.DEVICE: _C.device, ty.DTYPE: _C.dtype},
+    **{ty.ListType: list, ty.TupleType: tuple, ty.DictType: dict},
+}
 _ANY_OF: dict[Any, ty.Type] = {
     ty.ListType: ty.ANY_LIST,
     ty.TupleType: ty.ANY_TUPLE,
@@ -72,6 +78,8 @@ def _tests(c: Compiler, node: ast.expr) -> list[Any]:
 
 
 def _test_of(c: Compiler, obj: Any, range: SourceRange) -> list[Any]:
+    if typing.get_origin(obj) and not typing.get_args(obj):
+        obj = typing.get_origin(obj)  # typing.Sequence
     if obj in _LOOSE:
         return [_LOOSE[obj]]
     if isinstance(obj, type) and not _is_value_class(obj):
@@ -98,10 +106,8 @@ def _matches(type: ty.Type, test: Any) -> bool:
         return ty.is_subtype(type, test) and type is not ty.ANY
     if test in _LOOSE.values():
         return isinstance(type, test)
-    if isinstance(type, ty.ClassType):
-        cls = python_class_of(type)
-        return cls is not None and issubclass(cls, test)
-    return False
+    cls = _PYTHON.get(type) or _PYTHON.get(type.__class__) or python_class_of(type)
+    return cls is not None and issubclass(cls, test)
 
 
 def _decide(

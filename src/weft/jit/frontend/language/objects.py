@@ -241,14 +241,16 @@ class IgnoredFunction(Sugared):
 
 
 class CustomOperator(PythonObject):
-    """An operator that the program defined (weft.library): called in Python by all its
-    arguments."""
+    """An operator that the program defined (weft.library): called in Python by all its arguments.
+    One that weft composes of its own is compiled."""
 
     def describe(self) -> str:
         return f"the operator {self.obj}"
 
     def call(self, c: Compiler, call: Call) -> Sugared:
         operator = self.obj._weft_custom_operator
+        if operator.compiled is not None:
+            return c.sugar(operator.compiled, call.range, operator.qualname).call(c, call)
         parameters = [
             Parameter(a.name, a.type, a.default, a.has_default, a.kwarg_only, a.length)
             for a in operator.program_schema.args
