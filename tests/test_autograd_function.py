@@ -344,3 +344,21 @@ class TestGradcheck:
         x = leaf(1, 2)
         assert gradcheck(lambda x: x * 3, x) and gradgradcheck(lambda x: x * 3, x)
         assert gradcheck(lambda x: (x * 2, x.detach() * 0), x)
+
+
+def test_saved_tensors_by_their_old_name() -> None:
+    class Square(weft.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, grad):
+            with pytest.warns(DeprecationWarning, match="saved_variables is deprecated"):
+                (x,) = ctx.saved_variables
+            return 2 * x * grad
+
+    x = weft.tensor(3.0, requires_grad=True)
+    Square.apply(x).backward()
+    assert x.grad.item() == 6.0

@@ -584,3 +584,29 @@ def test_elements_by_functions(lib: Any) -> None:
 def test_types_of_storages(lib: Any) -> None:
     assert lib.ones(2).storage_type() is lib.FloatStorage
     assert lib.zeros(1, dtype=lib.complex64).storage_type() is lib.ComplexFloatStorage
+
+
+def test_marks_of_blocks_are_refused_when_they_are_entered() -> None:
+    """A function may be decorated on a machine without a GPU, and raises when it is called."""
+
+    @weft.cuda.nvtx.range("step")
+    def step() -> None: ...
+
+    with pytest.raises(RuntimeError, match=r"cuda\.nvtx\.range_push: expected a GPU"):
+        step()
+
+
+def test_helpers_of_normal_vectors() -> None:
+    """The private names by which libraries compute with covariances."""
+    from weft.distributions import multivariate_normal as normal
+
+    weft.manual_seed(0)
+    half = weft.randn(3, 4, 4, dtype=weft.float64)
+    matrix = half @ half.mT + weft.eye(4)
+    vector = weft.randn(4, dtype=weft.float64)
+    factor = normal._precision_to_scale_tril(matrix)
+    weft.testing.assert_close(factor @ factor.mT, matrix.inverse())
+    assert not factor.triu(1).any()
+    weft.testing.assert_close(normal._batch_mv(matrix, vector), (matrix * vector).sum(-1))
+    distance = normal._batch_mahalanobis(factor, vector)
+    weft.testing.assert_close(distance, (vector * normal._batch_mv(matrix, vector)).sum(-1))

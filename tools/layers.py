@@ -176,7 +176,8 @@ def loaded(node: ast.AST, path: Path, package: str) -> set[str]:
     start = given.values[0] if isinstance(given, ast.JoinedStr) else None
     prefix = str(start.value).rstrip(".") if isinstance(start, ast.Constant) else ""
     names = {word for text in texts_of(path) for word in text.split()}
-    return {m for name in names for m in modules_named(name, prefix or package)} or {"importlib"}
+    found = {m for name in names for m in modules_named(name, prefix or package)}
+    return found - {"weft"} or {"importlib"}  # which prose names
 
 
 def texts_of(path: Path) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -48,6 +49,14 @@ class FunctionCtx:
         if self._link is None:
             return self._to_save
         return self._link.saved_tensors()
+
+    @property
+    def saved_variables(self) -> tuple[Tensor | None, ...]:
+        """The old name of `saved_tensors`."""
+        warnings.warn(
+            "saved_variables is deprecated; use saved_tensors", DeprecationWarning, stacklevel=2
+        )
+        return self.saved_tensors
 
     def mark_dirty(self, *tensors: Tensor) -> None:
         """Says that forward changed these inputs in place; they must be returned as well."""

@@ -15,6 +15,7 @@ from weft.distributions import constraints
 from weft.distributions.distribution import Distribution, Size
 from weft.distributions.exp_family import ExponentialFamily
 from weft.distributions.gamma import Beta, Chi2
+from weft.distributions.multivariate_normal import _precision_to_scale_tril, solved
 from weft.distributions.utils import lazy_property
 
 _OF_MATRICES = {
@@ -27,14 +28,6 @@ _OF_MATRICES = {
 def log_diagonal(factor: Tensor) -> Tensor:
     """The sum of the logarithms of the diagonal: half the log determinant of factor @ factor.mT."""
     return factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-
-
-def solved(factor: Tensor, columns: Tensor) -> Tensor:
-    """inverse(factor) @ columns of a lower triangular factor; they broadcast."""
-    shape = broadcast_shapes(factor.shape[:-2], columns.shape[:-2])
-    factor = factor.expand(*shape, *factor.shape[-2:])
-    columns = columns.expand(*shape, *columns.shape[-2:])
-    return linalg.solve_triangular(factor, columns, upper=False)
 
 
 class NormalVectors(Distribution):
@@ -96,9 +89,8 @@ class _OfCovariance(Distribution):
             factor = matrix
         elif "covariance_matrix" in given:
             factor = linalg.cholesky(matrix)
-        else:  # with J the exchange of rows, chol(J P J) is J L**-T J of the factor L of inverse(P)
-            upper = linalg.cholesky(matrix.flip((-2, -1))).flip((-2, -1)).mT
-            factor = solved(upper, _C.eye(upper.shape[-1], dtype=upper.dtype))
+        else:
+            factor = _precision_to_scale_tril(matrix)
         self._unbroadcasted_scale_tril = factor
 
     def _widened(self, matrix: Tensor) -> Tensor:
