@@ -85,6 +85,27 @@ def test_padding_layers() -> None:
         nn.ZeroPad2d((1, 2))
 
 
+def test_layers_derive_from_the_bases_that_programs_ask_for() -> None:
+    """Tools that count operations know layers by PyTorch's private names of their bases."""
+    padding, pooling = nn.modules.padding, nn.modules.pooling
+    for dims in (1, 2, 3):
+        for kind in ("Constant", "Reflection", "Replication", "Circular"):
+            layer = getattr(nn, f"{kind}Pad{dims}d")
+            assert issubclass(layer, getattr(padding, f"_{kind}PadNd"))
+        assert issubclass(getattr(nn, f"ZeroPad{dims}d"), padding._ConstantPadNd)
+        for kind in (
+            "MaxPool",
+            "MaxUnpool",
+            "AvgPool",
+            "LPPool",
+            "AdaptiveMaxPool",
+            "AdaptiveAvgPool",
+        ):
+            layer = getattr(nn, f"{kind}{dims}d")
+            assert issubclass(layer, getattr(pooling, f"_{kind}Nd"))
+    assert not issubclass(nn.AdaptiveMaxPool2d, pooling._AdaptiveAvgPoolNd)
+
+
 # ---- resampling ----
 
 

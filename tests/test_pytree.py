@@ -70,6 +70,8 @@ def test_dataclasses(lib: Any) -> None:
     assert tree.tree_leaves(Point(1, [2])) == [1, 2, 3]
     assert tree.tree_map(lambda leaf: leaf * 2, Point(1)) == Point(2, None, 6)
     assert tree.tree_leaves(Named(1, "a")) == [1]
+    paths = [tree.keystr(path) for path, _ in tree.tree_leaves_with_path([Point(1, [2])])]
+    assert paths == ["[0].x", "[0].y[0]", "[0].z"]
     assert tree.tree_map(lambda leaf: leaf, Named(1, "a")) == Named(1, "default")
 
     @dataclass
@@ -152,3 +154,31 @@ def test_named_tuples_as_texts(lib: Any) -> None:
     tree._register_namedtuple(kind, serialized_type_name=f"test.{lib.__name__}.kind")
     spec = tree.tree_structure(kind(1))
     assert tree.treespec_loads(tree.treespec_dumps(spec)) == spec
+
+
+@both
+def test_paths_through_classes_that_name_their_parts(lib: Any) -> None:
+    class Numbered(list[Any]): ...
+
+    tree = tree_of(lib)
+
+    def with_keys(x: Any) -> Any:
+        return [(tree.MappingKey(10 * i), part) for i, part in enumerate(x)], None
+
+    tree.register_pytree_node(
+        Numbered, tree._list_flatten, tree._list_unflatten, flatten_with_keys_fn=with_keys
+    )
+    paths, _ = tree.tree_flatten_with_path({"a": Numbered([1, [2]])})
+    assert [(tree.keystr(path), leaf) for path, leaf in paths] == [
+        ("['a'][0]", 1),
+        ("['a'][10][0]", 2),
+    ]
+    for name, value in (
+        ("list", [1]),
+        ("tuple", (1,)),
+        ("dict", {"a": 1}),
+        ("namedtuple", Pair(1, 2)),
+    ):
+        parts, context = getattr(tree, f"_{name}_flatten_with_keys")(value)
+        flat = getattr(tree, f"_{name}_flatten")(value)
+        assert ([part for _, part in parts], context) == flat

@@ -34,6 +34,7 @@ IsLeaf = Callable[[Any], bool] | None
 class _Kind(NamedTuple):
     flatten_fn: Callable[[Any], tuple[list[Any], Any]]
     unflatten_fn: Callable[[Iterable[Any], Any], Any]
+    flatten_with_keys_fn: Callable[[Any], tuple[list[tuple[Any, Any]], Any]] | None = None
 
 
 @dataclass(frozen=True)
@@ -97,11 +98,21 @@ SUPPORTED_NODES: dict[Any, _Kind] = {
 
 
 # Names by which libraries ask for how a container is taken apart and made again.
-_dict_flatten, _dict_unflatten = SUPPORTED_NODES[dict]
-_odict_flatten, _odict_unflatten = SUPPORTED_NODES[OrderedDict]
-_list_flatten, _list_unflatten = SUPPORTED_NODES[list]
-_tuple_flatten, _tuple_unflatten = SUPPORTED_NODES[tuple]
-_namedtuple_flatten, _namedtuple_unflatten = SUPPORTED_NODES[namedtuple]
+def _flatten_with_keys(kind: Any) -> Callable[[Any], tuple[list[tuple[Any, Any]], Any]]:
+    def flatten(tree: Any) -> tuple[list[tuple[Any, Any]], Any]:
+        parts, context = SUPPORTED_NODES[kind].flatten_fn(tree)
+        return list(zip(_steps(tree, kind, parts), parts)), context
+
+    return flatten
+
+
+for _kind, _name in (
+    *((dict, "dict"), (OrderedDict, "odict"), (defaultdict, "defaultdict"), (deque, "deque")),
+    *((list, "list"), (tuple, "tuple"), (namedtuple, "namedtuple")),
+):
+    globals()[f"_{_name}_flatten"] = SUPPORTED_NODES[_kind].flatten_fn
+    globals()[f"_{_name}_unflatten"] = SUPPORTED_NODES[_kind].unflatten_fn
+    globals()[f"_{_name}_flatten_with_keys"] = _flatten_with_keys(_kind)
 
 
 def register_pytree_node(
@@ -112,16 +123,18 @@ def register_pytree_node(
     serialized_type_name: str | None = None,
     to_dumpable_context: Callable[[Any], Any] | None = None,
     from_dumpable_context: Callable[[Any], Any] | None = None,
+    flatten_with_keys_fn: Callable[[Any], tuple[list[tuple[Any, Any]], Any]] | None = None,
     **_: Any,
 ) -> None:
     """Makes a class a container: flatten_fn(x) is (parts, context), unflatten_fn makes it again.
+    flatten_with_keys_fn(x) gives each part with its step of a path, ((step, part), ...).
 
     serialized_type_name is its name in texts of `treespec_dumps`; to_dumpable_context and
     from_dumpable_context turn the context into what JSON can say, and back.
     """
     if cls in SUPPORTED_NODES:
         raise ValueError(f"register_pytree_node: expected a new type, got {cls.__name__} again")
-    SUPPORTED_NODES[cls] = _Kind(flatten_fn, unflatten_fn)
+    SUPPORTED_NODES[cls] = _Kind(flatten_fn, unflatten_fn, flatten_with_keys_fn)
     if serialized_type_name is not None:
         TEXTS[cls] = Text(serialized_type_name, to_dumpable_context, from_dumpable_context)
 
@@ -163,7 +176,11 @@ def register_dataclass(
         filled, empty = context
         return cls(**dict(zip(filled, parts)), **dict.fromkeys(empty))
 
-    register_pytree_node(cls, flatten, unflatten)
+    def with_keys(value: Any) -> tuple[list[tuple[Any, Any]], Any]:
+        parts, context = flatten(value)
+        return [(GetAttrKey(name), part) for name, part in zip(context[0], parts)], context
+
+    register_pytree_node(cls, flatten, unflatten, flatten_with_keys_fn=with_keys)
 
 
 def register_constant(cls: Any) -> None:
@@ -372,6 +389,9 @@ def tree_leaves_with_path(tree: PyTree, is_leaf: IsLeaf = None) -> list[tuple[Ke
 
 
 def _steps(tree: Any, kind: Any, parts: list[Any]) -> list[Any]:
+    with_keys = SUPPORTED_NODES[kind].flatten_with_keys_fn
+    if with_keys is not None:
+        return [step for step, _ in with_keys(tree)[0]]
     if kind is namedtuple and hasattr(tree, "_fields"):
         return [GetAttrKey(name) for name in tree._fields]
     if kind in (dict, OrderedDict, defaultdict):

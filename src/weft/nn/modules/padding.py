@@ -47,7 +47,7 @@ class _Pad(Module):
         return f"{self.padding}"
 
 
-class _ConstantPad(_Pad, mode="constant"):
+class _ConstantPadNd(_Pad, mode="constant"):
     """Pads with a number."""
 
     def __init__(self, padding: Any, value: float) -> None:
@@ -58,7 +58,7 @@ class _ConstantPad(_Pad, mode="constant"):
         return f"padding={self.padding}, value={self.value}"
 
 
-class ConstantPad1d(_ConstantPad, dims=1):
+class ConstantPad1d(_ConstantPadNd, dims=1):
     """[n, c, l] with entries of a number around it.
 
     >>> weft.nn.ConstantPad1d(1, 9)(weft.tensor([[1, 2, 3]]))
@@ -66,7 +66,7 @@ class ConstantPad1d(_ConstantPad, dims=1):
     """
 
 
-class ConstantPad2d(_ConstantPad, dims=2):
+class ConstantPad2d(_ConstantPadNd, dims=2):
     """[n, c, h, w] with entries of a number around it.
 
     >>> weft.nn.ConstantPad2d((1, 0, 0, 1), 9)(weft.tensor([[[1, 2]]]))
@@ -75,7 +75,7 @@ class ConstantPad2d(_ConstantPad, dims=2):
     """
 
 
-class ConstantPad3d(_ConstantPad, dims=3):
+class ConstantPad3d(_ConstantPadNd, dims=3):
     """[n, c, d, h, w] with entries of a number around it.
 
     >>> weft.nn.ConstantPad3d(1, 9)(weft.ones(1, 2, 2, 2)).shape
@@ -83,7 +83,7 @@ class ConstantPad3d(_ConstantPad, dims=3):
     """
 
 
-class _ZeroPad(_ConstantPad):
+class _ZeroPad(_ConstantPadNd):
     def __init__(self, padding: Any) -> None:
         super().__init__(padding, 0.0)
 
@@ -116,7 +116,11 @@ class ZeroPad3d(_ZeroPad, ConstantPad3d):
     """
 
 
-class ReflectionPad1d(_Pad, mode="reflect", dims=1):
+class _ReflectionPadNd(_Pad, mode="reflect"):
+    """What such layers have in common."""
+
+
+class ReflectionPad1d(_ReflectionPadNd, dims=1):
     """[n, c, l] mirrored at its ends.
 
     >>> weft.nn.ReflectionPad1d((2, 1))(weft.tensor([[1, 2, 3]]))
@@ -124,7 +128,7 @@ class ReflectionPad1d(_Pad, mode="reflect", dims=1):
     """
 
 
-class ReflectionPad2d(_Pad, mode="reflect", dims=2):
+class ReflectionPad2d(_ReflectionPadNd, dims=2):
     """[n, c, h, w] mirrored at its edges.
 
     >>> weft.nn.ReflectionPad2d((1, 1, 0, 0))(weft.tensor([[[1, 2, 3]]]))
@@ -132,7 +136,7 @@ class ReflectionPad2d(_Pad, mode="reflect", dims=2):
     """
 
 
-class ReflectionPad3d(_Pad, mode="reflect", dims=3):
+class ReflectionPad3d(_ReflectionPadNd, dims=3):
     """[n, c, d, h, w] mirrored at its faces.
 
     >>> weft.nn.ReflectionPad3d(1)(weft.ones(1, 2, 2, 2)).shape
@@ -140,7 +144,11 @@ class ReflectionPad3d(_Pad, mode="reflect", dims=3):
     """
 
 
-class ReplicationPad1d(_Pad, mode="replicate", dims=1):
+class _ReplicationPadNd(_Pad, mode="replicate"):
+    """What such layers have in common."""
+
+
+class ReplicationPad1d(_ReplicationPadNd, dims=1):
     """[n, c, l] with its ends repeated.
 
     >>> weft.nn.ReplicationPad1d((2, 1))(weft.tensor([[1, 2, 3]]))
@@ -148,7 +156,7 @@ class ReplicationPad1d(_Pad, mode="replicate", dims=1):
     """
 
 
-class ReplicationPad2d(_Pad, mode="replicate", dims=2):
+class ReplicationPad2d(_ReplicationPadNd, dims=2):
     """[n, c, h, w] with its edges repeated.
 
     >>> weft.nn.ReplicationPad2d((1, 1, 0, 0))(weft.tensor([[[1, 2, 3]]]))
@@ -156,7 +164,7 @@ class ReplicationPad2d(_Pad, mode="replicate", dims=2):
     """
 
 
-class ReplicationPad3d(_Pad, mode="replicate", dims=3):
+class ReplicationPad3d(_ReplicationPadNd, dims=3):
     """[n, c, d, h, w] with its faces repeated.
 
     >>> weft.nn.ReplicationPad3d(1)(weft.ones(1, 2, 2, 2)).shape
@@ -164,7 +172,11 @@ class ReplicationPad3d(_Pad, mode="replicate", dims=3):
     """
 
 
-class CircularPad1d(_Pad, mode="circular", dims=1):
+class _CircularPadNd(_Pad, mode="circular"):
+    """What such layers have in common."""
+
+
+class CircularPad1d(_CircularPadNd, dims=1):
     """[n, c, l] gone round.
 
     `padding` is a number, or one for the left and one for the right. Without n there is one
@@ -175,7 +187,7 @@ class CircularPad1d(_Pad, mode="circular", dims=1):
     """
 
 
-class CircularPad2d(_Pad, mode="circular", dims=2):
+class CircularPad2d(_CircularPadNd, dims=2):
     """[n, c, h, w] gone round.
 
     `padding` is a number, or four: left, right, top, bottom. Without n there is one dimension less.
@@ -186,7 +198,7 @@ class CircularPad2d(_Pad, mode="circular", dims=2):
     """
 
 
-class CircularPad3d(_Pad, mode="circular", dims=3):
+class CircularPad3d(_CircularPadNd, dims=3):
     """[n, c, d, h, w] gone round.
 
     `padding` is a number, or six, the last dimension's first. Without n there is one dimension

@@ -63,14 +63,18 @@ class MaxPool3d(_MaxPoolNd, of="max_pool3d"):
     """
 
 
-class AvgPool1d(_PoolNd, _UnaryLayer, of="avg_pool1d"):
+class _AvgPoolNd(_PoolNd):
+    """What layers with the mean of each window have in common."""
+
+    _repr_names = ("kernel_size", "stride", "padding")
+
+
+class AvgPool1d(_AvgPoolNd, _UnaryLayer, of="avg_pool1d"):
     """The mean of each window of [n, c, l]; the stride is the window unless given.
 
     >>> weft.nn.AvgPool1d(2)(weft.tensor([[1.0, 3.0, 2.0, 0.0]]))
     tensor([[2., 1.]])
     """
-
-    _repr_names = ("kernel_size", "stride", "padding")
 
     kernel_size: Any
     stride: Any = None
@@ -84,10 +88,9 @@ class AvgPool1d(_PoolNd, _UnaryLayer, of="avg_pool1d"):
         super()._keep(given)
 
 
-class _AvgPoolNd(_PoolNd):
-    """What layers with the mean of each window have in common."""
+class _AvgPoolOverPlanes(_AvgPoolNd):
+    """The mean over windows of two and three dimensions, with a divisor of one's own."""
 
-    _repr_names = ("kernel_size", "stride", "padding")
     kernel_size: Any
     stride: Any = None
     padding: Any = 0
@@ -102,7 +105,7 @@ class _AvgPoolNd(_PoolNd):
         )  # fmt: skip
 
 
-class AvgPool2d(_AvgPoolNd, of="avg_pool2d"):
+class AvgPool2d(_AvgPoolOverPlanes, of="avg_pool2d"):
     """The mean of each window of [n, c, h, w]; the stride is the window unless given.
 
     >>> weft.nn.AvgPool2d(2)(weft.arange(16.0).reshape(1, 4, 4))
@@ -111,7 +114,7 @@ class AvgPool2d(_AvgPoolNd, of="avg_pool2d"):
     """
 
 
-class AvgPool3d(_AvgPoolNd, of="avg_pool3d"):
+class AvgPool3d(_AvgPoolOverPlanes, of="avg_pool3d"):
     """The mean of each window of [n, c, d, h, w]; the stride is the window unless given.
 
     >>> weft.nn.AvgPool3d(2)(weft.arange(8.0).reshape(1, 2, 2, 2))
@@ -119,7 +122,7 @@ class AvgPool3d(_AvgPoolNd, of="avg_pool3d"):
     """
 
 
-class _LPPool(_Layer):
+class _LPPoolNd(_Layer):
     """Holds the order of the norm and the windows."""
 
     _repr_names = ("norm_type", "kernel_size", "stride", "ceil_mode")
@@ -134,7 +137,7 @@ class _LPPool(_Layer):
         )
 
 
-class LPPool1d(_LPPool, of="lp_pool1d"):
+class LPPool1d(_LPPoolNd, of="lp_pool1d"):
     """The p-norm of each window of [n, c, l].
 
     >>> weft.nn.LPPool1d(2, 2)(weft.tensor([[3.0, 4.0]]))
@@ -142,7 +145,7 @@ class LPPool1d(_LPPool, of="lp_pool1d"):
     """
 
 
-class LPPool2d(_LPPool, of="lp_pool2d"):
+class LPPool2d(_LPPoolNd, of="lp_pool2d"):
     """The p-norm of each window of [n, c, h, w].
 
     >>> weft.nn.LPPool2d(2, (1, 2))(weft.tensor([[[3.0, 4.0]]]))
@@ -150,7 +153,7 @@ class LPPool2d(_LPPool, of="lp_pool2d"):
     """
 
 
-class LPPool3d(_LPPool, of="lp_pool3d"):
+class LPPool3d(_LPPoolNd, of="lp_pool3d"):
     """The p-norm of each window of [n, c, d, h, w].
 
     >>> weft.nn.LPPool3d(2, (1, 2, 2))(weft.ones(1, 1, 2, 2))
@@ -158,14 +161,14 @@ class LPPool3d(_LPPool, of="lp_pool3d"):
     """
 
 
-class _AdaptiveAvgPool(_UnaryLayer):
+class _AdaptiveAvgPoolNd(_UnaryLayer):
     """Holds the size of the result."""
 
     _repr_names = ("output_size",)
     output_size: Any
 
 
-class AdaptiveAvgPool1d(_AdaptiveAvgPool, of="adaptive_avg_pool1d"):
+class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd, of="adaptive_avg_pool1d"):
     """Averages [n, c, l] to [n, c, output_size].
 
     >>> weft.nn.AdaptiveAvgPool1d(2)(weft.tensor([[1.0, 3.0, 2.0, 0.0]]))
@@ -173,7 +176,7 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPool, of="adaptive_avg_pool1d"):
     """
 
 
-class AdaptiveAvgPool2d(_AdaptiveAvgPool, of="adaptive_avg_pool2d"):
+class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd, of="adaptive_avg_pool2d"):
     """Averages [n, c, h, w] to [n, c, *output_size]; None keeps a size.
 
     >>> weft.nn.AdaptiveAvgPool2d((1, 2))(weft.arange(16.0).reshape(1, 4, 4))
@@ -181,7 +184,7 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPool, of="adaptive_avg_pool2d"):
     """
 
 
-class AdaptiveAvgPool3d(_AdaptiveAvgPool, of="adaptive_avg_pool3d"):
+class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd, of="adaptive_avg_pool3d"):
     """Averages [n, c, d, h, w] to [n, c, *output_size]; None keeps a size.
 
     >>> weft.nn.AdaptiveAvgPool3d((2, 1, None))(weft.ones(1, 4, 4, 4)).shape
@@ -189,14 +192,15 @@ class AdaptiveAvgPool3d(_AdaptiveAvgPool, of="adaptive_avg_pool3d"):
     """
 
 
-class _AdaptiveMaxPool(_AdaptiveAvgPool):
+class _AdaptiveMaxPoolNd(_UnaryLayer):
     """Holds the size of the result, and whether places are wanted."""
 
+    _repr_names = ("output_size",)
     output_size: Any
     return_indices: bool = False
 
 
-class AdaptiveMaxPool1d(_AdaptiveMaxPool, of="adaptive_max_pool1d"):
+class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd, of="adaptive_max_pool1d"):
     """The greatest entries of [n, c, l], as [n, c, output_size].
 
     >>> weft.nn.AdaptiveMaxPool1d(2)(weft.tensor([[1.0, 3.0, 2.0, 0.0]]))
@@ -204,7 +208,7 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPool, of="adaptive_max_pool1d"):
     """
 
 
-class AdaptiveMaxPool2d(_AdaptiveMaxPool, of="adaptive_max_pool2d"):
+class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd, of="adaptive_max_pool2d"):
     """The greatest entries of [n, c, h, w], as [n, c, *output_size]; None keeps a size.
 
     >>> weft.nn.AdaptiveMaxPool2d((None, 1))(weft.arange(8.0).reshape(1, 2, 4))
@@ -213,7 +217,7 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPool, of="adaptive_max_pool2d"):
     """
 
 
-class AdaptiveMaxPool3d(_AdaptiveMaxPool, of="adaptive_max_pool3d"):
+class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd, of="adaptive_max_pool3d"):
     """The greatest entries of [n, c, d, h, w], as [n, c, *output_size]; None keeps a size.
 
     >>> weft.nn.AdaptiveMaxPool3d(1)(weft.arange(8.0).reshape(1, 2, 2, 2))
@@ -221,7 +225,7 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPool, of="adaptive_max_pool3d"):
     """
 
 
-class _MaxUnpool(_PoolNd):
+class _MaxUnpoolNd(_PoolNd):
     """Holds the windows that were pooled over."""
 
     _dims: ClassVar[int]
@@ -243,7 +247,7 @@ class _MaxUnpool(_PoolNd):
         )
 
 
-class MaxUnpool1d(_MaxUnpool, of="max_unpool1d"):
+class MaxUnpool1d(_MaxUnpoolNd, of="max_unpool1d"):
     """What MaxPool1d took [n, c, l] from, with zeros elsewhere.
 
     >>> weft.nn.MaxUnpool1d(2)(weft.tensor([[3.0, 2.0]]), weft.tensor([[1, 2]]))
@@ -253,7 +257,7 @@ class MaxUnpool1d(_MaxUnpool, of="max_unpool1d"):
     _dims = 1
 
 
-class MaxUnpool2d(_MaxUnpool, of="max_unpool2d"):
+class MaxUnpool2d(_MaxUnpoolNd, of="max_unpool2d"):
     """What MaxPool2d took [n, c, h, w] from, with zeros elsewhere.
 
     >>> weft.nn.MaxUnpool2d(2)(weft.tensor([[[7.0]]]), weft.tensor([[[3]]]))
@@ -264,7 +268,7 @@ class MaxUnpool2d(_MaxUnpool, of="max_unpool2d"):
     _dims = 2
 
 
-class MaxUnpool3d(_MaxUnpool, of="max_unpool3d"):
+class MaxUnpool3d(_MaxUnpoolNd, of="max_unpool3d"):
     """What MaxPool3d took [n, c, d, h, w] from, with zeros elsewhere.
 
     >>> weft.nn.MaxUnpool3d((1, 2, 2))(weft.ones(1, 1, 1, 1), weft.tensor([[[[3]]]]))
