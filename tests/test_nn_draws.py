@@ -10,7 +10,7 @@ import pytest
 
 import weft
 from weft import nn
-from weft.autograd import gradcheck
+from weft.autograd import gradcheck, gradgradcheck
 from weft.nn import functional as F
 
 TABLE = np.random.default_rng(4).normal(size=(7, 3))
@@ -52,6 +52,34 @@ def test_embedding_bag_weights_and_errors() -> None:
         F.embedding_bag(rows, table, mode="min")
     with pytest.raises(ValueError, match="expected offsets that rise from 0 to at most 4"):
         F.embedding_bag(rows.reshape(-1), table, weft.tensor([0, 5]))
+
+
+def test_bags_have_gradients_of_both_orders_by_frequency_too() -> None:
+    table = weft.from_numpy(TABLE.copy()).requires_grad_()
+    entries, starts = weft.tensor([1, 4, 2, 1, 0, 1, 3, 5]).int(), weft.tensor([0, 3, 3, 6]).int()
+    factors = weft.linspace(-1, 2, 8, dtype=weft.float64, requires_grad=True)
+    for mean in (False, True):
+
+        def bags(t: weft.Tensor, f: weft.Tensor, mean: bool = mean) -> weft.Tensor:
+            return weft._C._aten._bag_sum(t, entries, starts, f, mean)
+
+        assert gradcheck(bags, [table, factors])
+        assert gradgradcheck(bags, [table, factors])
+        rows = F.embedding(entries, table, scale_grad_by_freq=True)
+        parts = [rows[:3], rows[3:3], rows[3:6], rows[6:]]
+        expected = weft.stack([part.sum(0) / (max(len(part), 1) if mean else 1) for part in parts])
+        mode = "mean" if mean else "sum"
+        found = F.embedding_bag(entries, table, starts, mode=mode, scale_grad_by_freq=True)
+        assert weft.allclose(found, expected)
+        slopes = [weft.autograd.grad((each**2).sum(), table)[0] for each in (found, expected)]
+        assert weft.allclose(*slopes)
+
+
+def test_a_mean_of_16_bits_is_rounded_once() -> None:
+    table = weft.full((2, 70), 60000.0, dtype=weft.float16)
+    assert F.embedding_bag(weft.zeros(1, 40).long(), table).tolist() == [[60000.0] * 70]
+    ones = weft.ones(1, 3, dtype=weft.bfloat16)
+    assert F.embedding_bag(weft.zeros(1, 1000).long(), ones, mode="sum").tolist() == [[1000.0] * 3]
 
 
 ROWS = [[1, 4, 2, 1], [0, 1, 3, 5]]

@@ -19,14 +19,23 @@ template <class T, int kBytes>
 using Vector = typename VectorOf<T, kBytes>::type;
 
 // Vectors go by reference: passed by value they would need the registers of their size everywhere.
-// They are read and written as vectors: GCC 12 left a memcpy of 32 bytes one through memory.
+// They are read and written as vectors, of one number as a T: GCC 12 left a memcpy of 32 bytes one
+// through memory.
 template <class V, class T>
 WEFT_INLINE void load(V& value, const T* from) {
-  value = *reinterpret_cast<const typename VectorOf<T, sizeof(V)>::loose*>(from);
+  if constexpr (std::is_same_v<V, T>) {
+    value = *from;
+  } else {
+    value = *reinterpret_cast<const typename VectorOf<T, sizeof(V)>::loose*>(from);
+  }
 }
 template <class V, class T>
 WEFT_INLINE void store(const V& value, T* to) {
-  *reinterpret_cast<typename VectorOf<T, sizeof(V)>::loose*>(to) = value;
+  if constexpr (std::is_same_v<V, T>) {
+    *to = value;
+  } else {
+    *reinterpret_cast<typename VectorOf<T, sizeof(V)>::loose*>(to) = value;
+  }
 }
 
 }  // namespace weft

@@ -8,7 +8,7 @@ import numpy as np
 
 import weft
 
-from .spec import ALL, FLOATS, A, B, Fails, I, S, case, distinct
+from .spec import ALL, FLOATS, HALVES, A, B, Fails, I, S, case, distinct
 
 _M = A((3, 4))
 
@@ -110,6 +110,30 @@ case("argsort", [S(A((3, 9))), S(A((3, 4)), 0, True)], lambda *a: _sort(*a)[1], 
 case("argsort.stable", [S(A((3, 9)), stable=True), S(A((3, 4)), stable=False, dim=0)], lambda x, *, stable, dim=-1: _sort(x, dim)[1], domain=distinct)
 case("topk", [S(A((3, 9)), 4), S(A((3, 4)), 2, 0, False)], _topk, domain=distinct)
 case("embedding", [S(A((6, 3)), I((4,), 0, 6)), S(A((6, 3)), I((2, 3), 0, 6))], lambda w, i: w[i])
+
+
+def _bag_sum(
+    w: np.ndarray, i: np.ndarray, starts: np.ndarray, factors: np.ndarray | None = None, mean: bool = False, by_freq: bool = False
+) -> np.ndarray:
+    rows = w[i] if factors is None else w[i] * factors[:, None]
+    sums = np.stack([part.sum(0) for part in np.split(rows, starts)[1:]])
+    return sums / np.maximum(np.diff(starts, append=len(i)), 1)[:, None] if mean else sums
+
+
+_STARTS = I((3,), 0, 1)  # three bags, of which two are empty
+_BAGS = "embedding_bag: expected offsets that rise from 0 to at most 7, got"
+case("_bag_sum", [S(A((6, 3)), I((7,), 0, 6), _STARTS), S(A((6, 5)), I((7,), 0, 6), _STARTS, A((7,))), S(A((6, 100)), I((70,), 0, 6), _STARTS, A((70,)), True),
+                  S(A((6, 23)), I((7,), 0, 6), _STARTS, None, True, False), S(A((6, 0)), I((7,), 0, 6), _STARTS), S(A((0, 3)), I((0,), 0, 1), _STARTS)],
+     _bag_sum, dtypes=FLOATS + HALVES, tolerance=40, parity=False,
+     fails=(Fails(S(_M, I((2,), 5, 6), np.array([0])), IndexError, f"embedding_bag: {_FROM_ZERO}"),
+            Fails(S(_M, I((2,), -1, 0), np.array([0])), IndexError, "embedding_bag: expected index in [0, 2] for dim 0, got -1"),
+            Fails(S(_M, I((7,), 0, 3), np.array([1])), ValueError, f"{_BAGS} 1 behind 0"),
+            Fails(S(_M, I((7,), 0, 3), np.array([0, 5, 4])), ValueError, f"{_BAGS} 4 behind 5"),
+            Fails(S(_M, I((7,), 0, 3), np.array([0, 8])), ValueError, f"{_BAGS} 8 behind 0"),
+            Fails(S(_M, I((7,), 0, 3), np.array([], np.int64)), ValueError, "embedding_bag: expected an offset, got none"),
+            Fails(S(_M, I((7,), 0, 3), np.array([0]), A((6,))), RuntimeError, "embedding_bag: expected per_sample_weights of float32 and shape (7,), got float32 and (6,)"),
+            Fails(S(A((3,)), I((7,), 0, 3), np.array([0])), RuntimeError, "embedding_bag: expected a 2-d weight, 1-d indices and offsets, got shapes (3,), (7,) and (1,)"),
+            Fails(S(I((3, 4), 0, 9), I((7,), 0, 3), np.array([0])), NotImplementedError, "embedding_bag: expected a floating dtype, got int64")))  # fmt: skip
 case("one_hot", [S(I((5,), 0, 4), 4)], lambda i, n: np.eye(n, dtype="int64")[i], grad=False)
 
 # ---- in place and older names ----

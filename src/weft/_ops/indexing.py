@@ -233,6 +233,69 @@ backward_op(
     tags=("composite",),
 )
 op(
+    "_bag_sum(Tensor weight, Tensor indices, Tensor offsets, Tensor? per_sample_weights=None, "
+    "bool mean=False, bool scale_grad_by_freq=False) -> Tensor",
+    doc="For each bag the sum of the rows of weight that indices name from its offset to the next, "
+    "each times its entry of per_sample_weights, or their mean.",
+    constants=("indices", "offsets"),
+    grad={
+        "weight": "_bag_sum_backward(_bag_shares(grad, indices, offsets, mean), indices, offsets, "
+        "per_sample_weights, weight.size(0), scale_grad_by_freq)",
+        "per_sample_weights": "_bag_products(_bag_shares(grad, indices, offsets, mean), indices, "
+        "offsets, weight)",
+    },
+    variants="",
+    shape="[offsets[0], weight[1]]",
+    result="weight",
+)
+
+
+@backward_of("_bag_sizes(Tensor indices, Tensor offsets) -> Tensor", tags=("nondifferentiable",))
+def _bag_sizes(indices: Any, offsets: Any) -> Any:
+    """How many entries each bag has."""
+    return offsets.diff(1, 0, None, offsets.new_full([1], indices.numel()))
+
+
+@backward_of("_bags(Tensor indices, Tensor offsets) -> Tensor", tags=("nondifferentiable",))
+def _bags(indices: Any, offsets: Any) -> Any:
+    """The bag of each entry."""
+    return ops.repeat_interleave(ops._bag_sizes(indices, offsets), output_size=indices.numel())
+
+
+@backward_of("_bag_shares(Tensor grad, Tensor indices, Tensor offsets, bool mean) -> Tensor")
+def _bag_shares(grad: Any, indices: Any, offsets: Any, mean: Any) -> Any:
+    """The gradient of each row of a bag: of a mean, a part of that of the bag."""
+    if mean:
+        return grad / ops._bag_sizes(indices, offsets).clamp_min(1).unsqueeze(1)
+    return grad
+
+
+@backward_of(
+    "_bag_sum_backward(Tensor grad, Tensor indices, Tensor offsets, Tensor? per_sample_weights, "
+    "int count, bool by_freq) -> Tensor"
+)
+def _bag_sum_backward(
+    grad: Any, indices: Any, offsets: Any, per_sample_weights: Any, count: Any, by_freq: Any
+) -> Any:
+    """The gradient of _bag_sum for weight: a sum of rows of grad, where a bag is the entries that
+    name one row."""
+    rows, order = indices.sort(stable=True)
+    bags = ops._bags(indices, offsets).index_select(0, order)
+    starts = ops.searchsorted(rows, ops.arange(count, dtype=rows.dtype))
+    if per_sample_weights is not None:
+        factors = per_sample_weights.index_select(0, order)
+        return ops._bag_sum(grad, bags, starts, factors, by_freq)
+    return ops._bag_sum(grad, bags, starts, None, by_freq)
+
+
+@backward_of("_bag_products(Tensor grad, Tensor indices, Tensor offsets, Tensor weight) -> Tensor")
+def _bag_products(grad: Any, indices: Any, offsets: Any, weight: Any) -> Any:
+    """The gradient of _bag_sum for per_sample_weights: products of the rows of grad and weight."""
+    bags = ops._bags(indices, offsets)
+    return (grad.index_select(0, bags) * weight.index_select(0, indices)).sum([1])
+
+
+op(
     "one_hot(Tensor self, int num_classes=-1) -> Tensor",
     doc="int64 vectors with one 1, at the index that self holds (-1 classes: the greatest + 1).",
     tags=("nondifferentiable",),

@@ -28,6 +28,7 @@ op(
     doc="0 repeats[0] times, 1 repeats[1] times, and so on.",
     tags=("nondifferentiable",),
     shape="[unknown if output_size is absent else output_size]",
+    result="repeats",
 )
 _composite("tile(Tensor self, int[] dims) -> Tensor", "self laid out dims[i] times along each dim.")
 

@@ -108,20 +108,41 @@ def _einsum(level: Level, op: Operator, given: Sequence[Any]) -> Any:
 
 @rule("embedding")
 def _embedding(level: Level, op: Operator, given: Sequence[Any]) -> Any:
-    """Tables of the batch are one table, each with rows of its own."""
     weight, indices = given[0], given[1]
-    if level.samples(weight) is None:
-        with level.outside():
-            return level.wrap(op.call([weight, level.samples(indices), *given[2:]]))
-    if len(given) > 2 and given[2] is not Ellipsis and given[2] >= 0:
+    shared = level.samples(weight) is None
+    if not shared and len(given) > 2 and given[2] is not Ellipsis and given[2] >= 0:
         raise Unbatchable
-    count = weight.shape[0]
     with level.outside():
-        table = _aten.flatten(level.expanded(weight), 0, 1)
-        positions = level.expanded(indices)
-        first = _aten.arange(0, level.size * count, count, dtype=positions.dtype)
-        first = _aten.view(first, (level.size, *(1,) * indices.dim()))
-        return level.wrap(op.call([table, _aten.add(positions, first), *given[2:]]))
+        table, positions = _one_table(level, weight, indices)
+        return level.wrap(op.call([table, positions, *given[2:]]))
+
+
+@rule("_bag_sum")
+def _bag_sum(level: Level, op: Operator, given: Sequence[Any]) -> Any:
+    """The bags of all samples are more bags."""
+    weight, indices, offsets = given[:3]
+    factors, by_freq = op.value(given, "per_sample_weights"), op.value(given, "scale_grad_by_freq")
+    if by_freq or level.size == 0:
+        raise Unbatchable
+    with level.outside():
+        table, positions = _one_table(level, weight, indices)
+        first = _aten.arange(level.size).unsqueeze(1) * indices.shape[0]
+        bags = [positions, level.expanded(offsets) + first]
+        bags += [] if factors is None else [level.expanded(factors)]
+        flat = [each.reshape(-1) for each in bags] + [None] * (3 - len(bags))
+        made = op.call([table, *flat, op.value(given, "mean")])
+        return level.wrap(_aten.unflatten(made, 0, (level.size, offsets.shape[0])))
+
+
+def _one_table(level: Level, weight: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
+    """Tables of the batch are one table, each with rows of its own; the positions in it."""
+    positions = level.expanded(indices)
+    if level.samples(weight) is None:
+        return weight, positions
+    count = weight.shape[0]
+    first = _aten.arange(level.size, dtype=positions.dtype) * count
+    table = _aten.flatten(level.expanded(weight), 0, 1)
+    return table, positions + first.view(level.size, *(1,) * indices.dim())
 
 
 # Images -----------------------------------------------------------------------------------------

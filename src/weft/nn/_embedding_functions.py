@@ -14,6 +14,8 @@ from weft._runtime.torch_function import declare as _declare
 from weft.autograd.grad_mode import no_grad
 from weft.nn._dtype_checks import check_one_dtype
 
+_bag_sum = _C._aten._bag_sum
+
 
 def embedding(
     input: Tensor,
@@ -91,15 +93,14 @@ def embedding_renorm_(
     return input
 
 
-def _bags(input: Tensor, offsets: Tensor | None, include_last_offset: bool) -> tuple[Tensor, int]:
-    """The bag each entry of the flattened input belongs to, and how many bags there are."""
+def _offsets(input: Tensor, offsets: Tensor | None, include_last_offset: bool) -> Tensor:
+    """Where in the flattened input each bag starts."""
     if input.dim() == 2:
         if offsets is not None:
             raise ValueError(
                 "embedding_bag: expected offsets=None for an input of 2 dims, got some"
             )
-        count = input.size(0)
-        return _C.arange(count).repeat_interleave(input.size(1)), count
+        return _C.arange(input.size(0)) * input.size(1)
     if input.dim() != 1 or offsets is None or offsets.dim() != 1 or offsets.numel() == 0:
         raise ValueError(
             "embedding_bag: expected an input of 2 dims, or of 1 with offsets (n,), got shape "
@@ -116,8 +117,7 @@ def _bags(input: Tensor, offsets: Tensor | None, include_last_offset: bool) -> t
             f"embedding_bag: expected offsets that rise from 0 to at most {input.numel()}, got "
             f"{[int(n) for n in offsets]}"
         )
-    positions = _C.arange(input.numel())
-    return _C.searchsorted(starts, positions, right=True) - 1, starts.numel()
+    return starts
 
 
 def embedding_bag(
@@ -181,33 +181,26 @@ def embedding_bag(
         raise RuntimeError(f"embedding_bag: expected a floating weight, got {weight.dtype}")
     if per_sample_weights is not None:
         check_one_dtype("embedding_bag", "per_sample_weights", per_sample_weights, weight)
-    bag, count = _bags(input, offsets, include_last_offset)
+    starts = _offsets(input, offsets, include_last_offset)
     entries = input.reshape(-1)
     factors = None if per_sample_weights is None else per_sample_weights.reshape(-1)
     if max_norm is not None:
         embedding_renorm_(weight, entries, max_norm, norm_type)
     if padding_idx is not None:
         kept = (entries != padding).nonzero().reshape(-1)
-        entries, bag = entries[kept], bag[kept]
+        starts, entries = _C.searchsorted(kept, starts), entries[kept]
         factors = None if factors is None else factors[kept]
-    rows: Any = _rows(weight, entries, -1, scale_grad_by_freq, sparse)
-    if weight.dtype in (_C.float16, _C.bfloat16):  # sums need float32's digits
-        rows = rows.float()
-    if factors is not None:
-        rows = rows * factors.unsqueeze(1)
-    if input.dim() == 2 and input.size(1) > 0 and padding_idx is None and mode != "max":
-        bags = rows.reshape(count, input.size(1), weight.size(1))
-        return (bags.sum(1) if mode == "sum" else bags.mean(1)).to(weight.dtype)
-    result = rows.new_zeros((count, weight.size(1)))
-    if mode == "max":
-        index = bag.unsqueeze(1).expand(rows.shape)
-        result = result.scatter_reduce(0, index, rows, "amax", include_self=False)
-        return result.to(weight.dtype)
-    result = result.index_add(0, bag, rows)
-    if mode == "sum":
-        return result.to(weight.dtype)
-    sizes = rows.new_zeros(count).index_add(0, bag, rows.new_ones(bag.numel()))
-    return (result / sizes.clamp_min(1).unsqueeze(1)).to(weight.dtype)
+    mean, by_freq = mode == "mean", scale_grad_by_freq
+    if sparse and not is_scripting():  # programs give a dense gradient
+        rows: Any = _rows(weight, entries, -1, by_freq, True)
+        return _bag_sum(rows, _C.arange(entries.numel()), starts, factors, mean)
+    if mode != "max":
+        return _bag_sum(weight, entries, starts, factors, mean, by_freq)
+    rows = _C.embedding(weight, entries)
+    bag = _C.searchsorted(starts, _C.arange(entries.numel()), right=True) - 1
+    result = rows.new_zeros((starts.numel(), weight.size(1)))
+    index = bag.unsqueeze(1).expand(rows.shape)
+    return result.scatter_reduce(0, index, rows, "amax", include_self=False)
 
 
 __all__ = ["embedding", "embedding_bag"]

@@ -257,6 +257,29 @@ def _repeated(g: Any, repeats: Symbol, size: Any = None) -> Any:
     return _searchsorted(g, ends, g.op("Range", 0, g.cast(count, weft.int64), 1), right=True)
 
 
+@mapping("_bag_sum")
+def _bag_sum(
+    g: Any, x: Symbol, indices: Symbol, starts: Symbol, factors: Any = None, mean: bool = False,
+    by_freq: bool = False,
+) -> Any:  # fmt: skip
+    rows = g.op("Gather", x, indices, axis=0)
+    if rows.dtype != weft.float64:
+        rows = g.cast(rows, weft.float32)
+    if factors is not None:
+        rows = rows * g.unsqueeze(g.cast(factors, rows.dtype), 1)
+    bags = _searchsorted(g, starts, g.op("Range", 0, g.size(indices, 0), 1), right=True) - 1
+    sums = _put_along(g, _zeros(g, rows, [starts.size(0), x.size(1)]), 0, bags, rows, "add")
+    if mean:
+        ones = g.expand(like(g, rows, 1), [g.size(indices, 0)])
+        sizes = _put_along(g, _zeros(g, rows, [starts.size(0)]), 0, bags, ones, "add")
+        sums = sums / g.unsqueeze(g.call("clamp_min", sizes, 1), 1)
+    return g.cast(sums, x.dtype)
+
+
+def _zeros(g: Any, x: Symbol, sizes: list[Any]) -> Any:
+    return g.expand(like(g, x, 0), sizes)
+
+
 # Triangles ----------------------------------------------------------------------------------------
 
 

@@ -8,9 +8,11 @@ from weft import _C
 from weft._C import Tensor
 from weft._functions.lobpcg import lobpcg
 from weft.sparse._convert import coalesce, to_dense, to_sparse, to_sparse_csr
-from weft.sparse._pattern import Coo
+from weft.sparse._pattern import Compressed, Coo
 from weft.sparse._tensor import SparseTensor, is_sparse, like, make, rule, values_of
 from weft.sparse._views import spans
+
+_bag_sum = _C._aten._bag_sum
 
 
 def mm(mat1: Tensor, mat2: Tensor, reduce: str = "sum") -> Tensor:
@@ -80,9 +82,18 @@ def _entries(name: str, matrix: SparseTensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _dense_product(left: SparseTensor, right: Tensor) -> Tensor:
+    pattern = left._pattern
+    if isinstance(pattern, Compressed) and not pattern.by_columns and right.is_floating_point():
+        return _bag_sum(right, pattern.inner, pattern.outer[:-1], values_of(left))
     rows, columns, entries = _entries("mm", left)
-    dense = right.new_zeros((left.size(0), right.size(1)))
-    return dense.index_add(0, rows, entries.unsqueeze(1) * right.index_select(0, columns))
+    if not right.is_floating_point():
+        dense = right.new_zeros((left.size(0), right.size(1)))
+        return dense.index_add(0, rows, entries.unsqueeze(1) * right.index_select(0, columns))
+    if not (isinstance(pattern, Coo) and pattern.coalesced):
+        order = rows.argsort(stable=True)
+        columns, entries = columns.index_select(0, order), entries.index_select(0, order)
+    counts = _C.bincount(rows, minlength=left.size(0))
+    return _bag_sum(right, columns, counts.cumsum(0) - counts, entries)
 
 
 def _sparse_product(left: SparseTensor, right: SparseTensor) -> SparseTensor:

@@ -226,6 +226,24 @@ def recurrent_layer(
     return output, last[-1], memory
 
 
+@_FUNCTIONS("aten::_bag_sum")
+def bag_sum(
+    weight: Tensor, indices: Tensor, offsets: Tensor, per_sample_weights: Tensor | None,
+    mean: bool, scale_grad_by_freq: bool,
+) -> Tensor:  # fmt: skip
+    rows = weight.index_select(0, indices)
+    if weight.dtype != _C.float64:
+        rows = rows.float()
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.unsqueeze(1)
+    bags = _C.searchsorted(offsets, _C.arange(indices.size(0)), right=True) - 1
+    result = rows.new_zeros([offsets.size(0), rows.size(1)]).index_add(0, bags, rows)
+    if mean:
+        sizes = _C.bincount(bags, minlength=offsets.size(0)).clamp_min(1)
+        result = result / sizes.unsqueeze(1)
+    return result.to(weight.dtype)
+
+
 @_FUNCTIONS("aten::_cross_entropy_of_chances")
 def cross_entropy_of_chances(input: Tensor, target: Tensor) -> Tensor:
     return losses.binary_cross_entropy(input, target, None, 0)
