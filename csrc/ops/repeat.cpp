@@ -139,8 +139,17 @@ Tensor repeat_interleave(const Tensor& self, const Tensor& repeats, std::optiona
 
 Tensor repeat_interleave(const Tensor& self, int64_t repeats, std::optional<int64_t> dim,
                          std::optional<int64_t> output_size) {
-  WEFT_CHECK(repeats >= 0, "repeat_interleave: expected repeats >= 0, got ", repeats);
-  return repeat_interleave(self, Tensor::scalar(Scalar(repeats), DType::I64), dim, output_size);
+  const char* op = "repeat_interleave";
+  WEFT_CHECK(repeats >= 0, op, ": expected repeats >= 0, got ", repeats);
+  const Tensor x = dim && self.dim() > 0 ? self : ops::reshape(self, kFlat);
+  const int64_t at = wrap_dim(op, dim.value_or(0), x.dim());
+  Dims sizes = x.sizes(), each = sizes;
+  each.insert(static_cast<size_t>(at) + 1, repeats);
+  WEFT_CHECK(!__builtin_mul_overflow(x.size(at), repeats, &sizes[static_cast<size_t>(at)]), op,
+             ": expected a size that fits in memory, got more than 2^63 entries");
+  check_output_size(output_size, sizes[static_cast<size_t>(at)]);
+  const Tensor repeated = ops::expand(ops::unsqueeze(x, at + 1), each, false);
+  return ops::reshape(ops::clone(repeated, 0), sizes);
 }
 
 Tensor tile(const Tensor& self, IntList dims) {

@@ -20,10 +20,14 @@ using Triple = std::tuple<Tensor, Tensor, Tensor>;
 
 // The items in an order in which equal ones are neighbours.
 struct Runs {
-  explicit Runs(int64_t count) : count(count), order(count), starts(count) {}
+  Runs(int64_t count, bool sort)
+      : count(count), sorted(sort), order(sort ? count : 0), starts(count) {}
+
+  int64_t at(int64_t place) { return sorted ? order.data()[place] : place; }
 
   int64_t count;
-  Scratch<int64_t> order;  // the item at each place
+  bool sorted;
+  Scratch<int64_t> order;  // the item at each place, of sorted ones
   Scratch<bool> starts;    // whether it differs from the one before
 };
 
@@ -54,19 +58,26 @@ struct Items {
 };
 
 template <class T>
-void find_runs(const Items<T>& all, bool sort, Runs& runs) {
-  int64_t* const order = runs.order.data();
-  std::iota(order, order + runs.count, int64_t{0});
-  if (sort) {
+void find_runs(const Items<T>& all, Runs& runs) {
+  if (runs.sorted) {
+    int64_t* const order = runs.order.data();
+    std::iota(order, order + runs.count, int64_t{0});
     std::stable_sort(order, order + runs.count,
                      [&](int64_t a, int64_t b) { return all.less(a, b); });
   }
-  const auto mark = [&](const Items<T>& items) {
-    for (int64_t i = 0; i < runs.count; ++i) {
-      runs.starts.data()[i] = i == 0 || !items.same(order[i], order[i - 1]);
-    }
+  bool* const starts = runs.starts.data();
+  const auto mark = [&](const Items<T>& items, const auto& at) {
+    for (int64_t i = 1; i < runs.count; ++i) starts[i] = !items.same(at(i), at(i - 1));
   };
-  all.width == 1 ? mark({all.data, 1}) : mark(all);  // a width of 1 is known to the compiler
+  const auto in_place = [](int64_t i) { return i; };
+  if (runs.count > 0) starts[0] = true;
+  if (all.width == 1) {  // known to the compiler: it takes several at once
+    mark({all.data, 1}, in_place);
+  } else if (runs.sorted) {
+    mark(all, [order = runs.order.data()](int64_t i) { return order[i]; });
+  } else {
+    mark(all, in_place);
+  }
 }
 
 // Of single elements: by digits. Only NaN differs from what has its key.
@@ -90,7 +101,7 @@ void find_sorted_runs(const char* op, const T* data, Runs& runs) {
   }
 }
 
-void find_runs(const char* op, const Tensor& items, bool sort, Runs& runs) {
+void find_runs(const char* op, const Tensor& items, Runs& runs) {
   dispatch(items.dtype(), [&]<class T>(std::type_identity<T>) {
     if constexpr (is_complex_number<T>) {
       WEFT_CHECK_AS(NotImplemented, false, op, ": expected a dtype with an order, got ",
@@ -98,10 +109,10 @@ void find_runs(const char* op, const Tensor& items, bool sort, Runs& runs) {
     } else {
       const T* data = items.data_as<const T>();
       const int64_t width = runs.count == 0 ? 0 : items.numel() / runs.count;
-      if (sort && width == 1) {
+      if (runs.sorted && width == 1) {
         find_sorted_runs(op, data, runs);
       } else {
-        find_runs(Items<T>{data, width}, sort, runs);
+        find_runs(Items<T>{data, width}, runs);
       }
     }
   });
@@ -117,31 +128,29 @@ Tensor of_indices(int64_t count) {
   return Tensor::empty(sizes, DType::I64, {}, "unique");
 }
 
+// From the last place to the first: the last that a run writes is its first item.
 Summary summarise(Runs& runs, bool with_inverse, bool with_counts) {
-  const int64_t* order = runs.order.data();
   const bool* starts = runs.starts.data();
   const int64_t found = std::count(starts, starts + runs.count, true);
   const Summary out{of_indices(found), of_indices(with_inverse ? runs.count : 0),
                     of_indices(with_counts ? found : 0)};
   auto *firsts = out.firsts.data_as<int64_t>(), *counts = out.counts.data_as<int64_t>();
   auto* inverse = out.inverse.data_as<int64_t>();
-  int64_t run = -1, begin = 0;
-  for (int64_t i = 0; i < runs.count; ++i) {
-    if (starts[i]) {
-      if (with_counts && run >= 0) counts[run] = i - begin;
-      firsts[++run] = order[i];
-      begin = i;
-    }
-    if (with_inverse) inverse[order[i]] = run;
+  for (int64_t i = runs.count - 1, run = found - 1; i >= 0; run -= starts[i--]) {
+    firsts[run] = runs.at(i);
+    if (with_counts) counts[run] = i;
+    if (with_inverse) inverse[runs.at(i)] = run;
   }
-  if (with_counts && run >= 0) counts[run] = runs.count - begin;
+  for (int64_t run = 0; with_counts && run < found; ++run) {
+    counts[run] = (run + 1 < found ? counts[run + 1] : runs.count) - counts[run];
+  }
   return out;
 }
 
 Triple of_elements(const char* op, const Tensor& self, bool sort, bool inverse, bool counts) {
   const Tensor x = in_order(self);
-  Runs runs(x.numel());
-  find_runs(op, x, sort, runs);
+  Runs runs(x.numel(), sort);
+  find_runs(op, x, runs);
   const Summary found = summarise(runs, inverse, counts);
   const Tensor values = Tensor::empty(found.firsts.sizes(), x.dtype(), x.device(), op);
   const int64_t* const firsts = found.firsts.data_as<const int64_t>();
@@ -159,8 +168,8 @@ Triple of_slices(const char* op, const Tensor& self, int64_t dim, bool sort, boo
   dim = wrap_dim(op, dim, self.dim());
   if (self.dim() == 0) return of_elements(op, self, sort, inverse, counts);
   const Tensor items = in_order(ops::movedim(self, dim, 0));
-  Runs runs(self.size(dim));
-  find_runs(op, items, sort, runs);
+  Runs runs(self.size(dim), sort);
+  find_runs(op, items, runs);
   const Summary found = summarise(runs, inverse, counts);
   return {ops::index_select(self, dim, found.firsts), found.inverse, found.counts};
 }
