@@ -47,7 +47,7 @@ def ctc_loss(
             f"{tuple(log_probs.shape)} and {blank}"
         )
     check_full("ctc_loss", x)
-    kind, x = x.dtype, x.double()  # long sums of exponentials: float32 would lose digits
+    kind = x.dtype
     steps, batch, _ = x.shape
     lengths = _lengths("input_lengths", input_lengths, batch, steps)
     counts = _lengths("target_lengths", target_lengths, batch, targets.numel())
@@ -57,10 +57,13 @@ def ctc_loss(
     path = _C.full((batch, states), blank, dtype=_C.int64, device=x.device)
     path[:, 1::2] = labels
     emitted = x.gather(2, path.unsqueeze(0).expand(steps, -1, -1))
-    skips = _C.zeros((batch, states), dtype=_C.bool, device=x.device)
+    barred = _C.ones((batch, states), dtype=_C.bool, device=x.device)
     if states > 3:
-        skips[:, 2:] = (path[:, 2:] != blank).logical_and(path[:, 2:] != path[:, :-2])
-    loss = -_spelled(emitted, skips, lengths, counts) + _normality(x, lengths)
+        barred[:, 2:] = (path[:, 2:] == blank).logical_or(path[:, 2:] == path[:, :-2])
+    # Long sums of exponentials: float32 would lose digits.
+    loss = -_spelled(emitted.double(), barred, lengths, counts)
+    if x.requires_grad:
+        loss = loss + _normality(x.double(), lengths)
     if zero_infinity:
         loss = _C.where(loss == math.inf, 0.0, loss)
     if reduction == "mean":
@@ -107,42 +110,32 @@ def _label_rows(targets: Tensor, counts: list[int], batch: int) -> Tensor:
     return rows
 
 
-def _spelled(emitted: Tensor, skips: Tensor, lengths: list[int], counts: list[int]) -> Tensor:
-    """The forward algorithm in logarithms: [t, n, states] to [n]."""
-    steps, batch, states = emitted.shape
-    nothing = emitted.new_full((batch, states), -math.inf)
-    positions = _C.arange(states, device=emitted.device)
-    if steps:
-        now = _C.where(positions < 2, emitted[0], nothing)
-    else:
-        now = _C.where(positions < 1, 0.0, nothing)
-    history = [now]
-    for t in range(1, steps):
-        one = _C.cat([nothing[:, :1], now[:, :-1]], 1)
-        ways = [now, one]
-        if states > 2:
-            two = _C.cat([nothing[:, :2], now[:, :-2]], 1)
-            ways.append(_C.where(skips, two, nothing))
-        now = _log_sum(_C.stack(ways, 0)) + emitted[t]
-        history.append(now)
-    ends = []
-    for row, (length, count) in enumerate(zip(lengths, counts)):
-        if length == 0:
-            ends.append(emitted.new_zeros(()) if count == 0 else nothing[0, 0])
-            continue
-        last = history[length - 1][row, max(2 * count - 1, 0) : 2 * count + 1]
-        ends.append(_log_sum(last))
-    return _C.stack(ends)
+_NEVER = -1e300  # the logarithm of what is impossible: finite, so that slopes there are 0, not NaN
 
 
-def _log_sum(x: Tensor) -> Tensor:
-    """logsumexp over dimension 0 whose gradient is 0, not NaN, where nothing is possible."""
-    top = x.detach().amax([0])
-    shut = top == -math.inf
-    total = (x - top.masked_fill(shut, 0)).exp().sum(0)
-    return (total.masked_fill(shut, 1).log() + top.masked_fill(shut, 0)).masked_fill(
-        shut, -math.inf
+def _spelled(emitted: Tensor, barred: Tensor, lengths: list[int], counts: list[int]) -> Tensor:
+    """The forward algorithm in logarithms: [t, n, states] to [n]. Each step goes on by no state, by
+    one, or by two where that is not barred."""
+    batch, states = barred.shape
+    never = emitted.new_full((batch, 2), _NEVER)
+    start = _C.cat(
+        [never, emitted.new_zeros((batch, 1)), emitted.new_full((batch, states - 1), _NEVER)], 1
     )
+    shut = _C.zeros((batch, 3, states), dtype=emitted.dtype, device=emitted.device)
+    shut[:, 0] = barred.to(emitted.dtype) * _NEVER
+    history = [start]  # two states in front that no path is in, then before each step all others
+    # The gradient of a part is as large as what it is taken from: steps are taken from blocks.
+    for block in emitted.clamp_min(_NEVER).split(16):
+        for step in block.unbind(0):
+            now = (history[-1].unfold(1, states, 1) + shut).logsumexp(1) + step
+            history.append(_C.cat([never, now], 1))
+    rows = _C.arange(batch, device=emitted.device)
+    last = _C.stack(history)[_C.tensor(lengths, device=emitted.device), rows]
+    label = (
+        _C.tensor(counts, device=emitted.device) * 2 + 1
+    )  # the last one, and the blank behind it
+    found = last.gather(1, _C.stack([label, label + 1], 1)).logsumexp(1)
+    return _C.where(found < _NEVER / 2, -math.inf, found)
 
 
 __all__ = ["ctc_loss"]
