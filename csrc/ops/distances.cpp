@@ -1,4 +1,5 @@
-// Euclidean distances of all pairs of rows, and the sums that their gradients are.
+// Distances of all pairs of rows, by sums of squares or of magnitudes, and the sums that their
+// gradients are.
 #include <cmath>
 
 #include "core/thread_pool.h"
@@ -52,8 +53,8 @@ struct Pairs {
 constexpr int64_t kWidth = 32;   // columns of a strip of x2, turned: a row of them for each feature
 constexpr int64_t kHeight = 64;  // rows of x1 that a thread takes at a time
 
-// The distances of R rows from the columns of a strip; `out` has rows of kWidth.
-template <int R, class T, int kBytes>
+// The sums of |difference|^kPower of R rows and the columns of a strip; `out` has rows of kWidth.
+template <int kPower, int R, class T, int kBytes>
 WEFT_INLINE void tile(int64_t k, const T* rows, const T* strip, T* out) {
   using Vector = weft::Vector<T, kBytes>;
   constexpr int kLanes = kBytes / sizeof(T), kVectors = kWidth / kLanes,
@@ -68,7 +69,11 @@ WEFT_INLINE void tile(int64_t k, const T* rows, const T* strip, T* out) {
 #pragma GCC unroll 4
         for (int r = 0; r < R; ++r) {
           const Vector difference = rows[r * k + p] - column;
-          sums[r][i] += difference * difference;
+          if constexpr (kPower == 1) {
+            sums[r][i] += difference < 0 ? -difference : difference;
+          } else {
+            sums[r][i] += difference * difference;
+          }
         }
       }
     }
@@ -78,26 +83,29 @@ WEFT_INLINE void tile(int64_t k, const T* rows, const T* strip, T* out) {
   }
 }
 
-template <class T>
+template <int kPower, class T>
 void distances_from(int64_t rows, int64_t columns, int64_t k, const T* x1, const T* strip,
                     int64_t n, T* out) {
   at_level([&](auto bytes) WEFT_INLINED {
-    T squares[4 * kWidth];
+    T sums[4 * kWidth];
     for (int64_t i = 0; i < rows;) {
       const int64_t here = rows - i >= 4 ? 4 : 1;
       if (here == 4) {
-        tile<4, T, bytes()>(k, x1 + i * k, strip, squares);
+        tile<kPower, 4, T, bytes()>(k, x1 + i * k, strip, sums);
       } else {
-        tile<1, T, bytes()>(k, x1 + i * k, strip, squares);
+        tile<kPower, 1, T, bytes()>(k, x1 + i * k, strip, sums);
       }
       for (int64_t r = 0; r < here; ++r, ++i) {
-        for (int64_t j = 0; j < columns; ++j) out[i * n + j] = std::sqrt(squares[r * kWidth + j]);
+        for (int64_t j = 0; j < columns; ++j) {
+          const T sum = sums[r * kWidth + j];
+          out[i * n + j] = kPower == 1 ? sum : std::sqrt(sum);
+        }
       }
     }
   });
 }
 
-template <class T>
+template <int kPower, class T>
 void run(const Pairs& p, const T* x1, const T* x2, T* out) {
   const int64_t strips = (p.n + kWidth - 1) / kWidth, parts = (p.m + kHeight - 1) / kHeight;
   const int64_t work = kHeight * kWidth * std::max<int64_t>(p.k, 1);
@@ -112,16 +120,22 @@ void run(const Pairs& p, const T* x1, const T* x2, T* out) {
       for (int64_t j = 0; j < p.n; j += kWidth) {
         const int64_t columns = std::min(kWidth, p.n - j);
         blas::pack_rows<T>({x2 + (b * p.n + j) * p.k, 1, p.k}, p.k, columns, strip.data(), kWidth);
-        distances_from(rows, columns, p.k, x1 + (b * p.m + first) * p.k, strip.data(), p.n,
-                       out + (b * p.m + first) * p.n + j);
+        distances_from<kPower>(rows, columns, p.k, x1 + (b * p.m + first) * p.k, strip.data(), p.n,
+                               out + (b * p.m + first) * p.n + j);
       }
       part = last;
     }
   });
 }
 
-// to[p] += weight[j] * (row[p] - x2[j][p]) for all j.
-template <class T>
+// The value itself, or its sign.
+template <bool kSigns, class V>
+WEFT_INLINE void to_slope(V& value) {
+  if constexpr (kSigns) value = value > 0 ? V{} + 1 : (value < 0 ? V{} - 1 : V{});
+}
+
+// to[p] += weight[j] * (row[p] - x2[j][p]) for all j, or its sign.
+template <bool kSigns, class T>
 void add_differences(int64_t n, int64_t k, const T* weight, const T* row, const T* x2, T* to) {
   at_level([&](auto bytes) WEFT_INLINED {
     using Vector = weft::Vector<T, bytes()>;
@@ -134,13 +148,19 @@ void add_differences(int64_t n, int64_t k, const T* weight, const T* row, const 
         for (int i = 0; i < 4; ++i) {
           Vector other;
           load(other, x2 + j * k + p + i * kLanes);
-          sums[i] += weight[j] * (own[i] - other);
+          other = own[i] - other;
+          to_slope<kSigns>(other);
+          sums[i] += weight[j] * other;
         }
       }
       for (int i = 0; i < 4; ++i) store(sums[i], to + p + i * kLanes);
     }
     for (int64_t j = 0; j < n; ++j) {
-      for (int64_t q = p; q < k; ++q) to[q] += weight[j] * (row[q] - x2[j * k + q]);
+      for (int64_t q = p; q < k; ++q) {
+        T slope = row[q] - x2[j * k + q];
+        to_slope<kSigns>(slope);
+        to[q] += weight[j] * slope;
+      }
     }
   });
 }
@@ -148,20 +168,22 @@ void add_differences(int64_t n, int64_t k, const T* weight, const T* row, const 
 }  // namespace
 }  // namespace distances
 
-Tensor _euclidean(const Tensor& x1, const Tensor& x2) {
+Tensor _distances(const Tensor& x1, const Tensor& x2, double p) {
   const char* op = "cdist";
-  const distances::Pairs p(op, x1, x2);
-  Dims sizes = p.batch;
-  sizes.push_back(p.m);
-  sizes.push_back(p.n);
-  const Tensor out = Tensor::empty(sizes, p.kind, x1.device(), op);
-  dispatch_float(op, p.kind, [&]<class T>(std::type_identity<T>) {
-    distances::run(p, p.x1.data_as<const T>(), p.x2.data_as<const T>(), out.data_as<T>());
+  WEFT_CHECK(p == 1 || p == 2, op, ": expected p of 1 or 2, got ", p);
+  const distances::Pairs pairs(op, x1, x2);
+  Dims sizes = pairs.batch;
+  sizes.push_back(pairs.m);
+  sizes.push_back(pairs.n);
+  const Tensor out = Tensor::empty(sizes, pairs.kind, x1.device(), op);
+  dispatch_float(op, pairs.kind, [&]<class T>(std::type_identity<T>) {
+    const auto run = p == 1 ? distances::run<1, T> : distances::run<2, T>;
+    run(pairs, pairs.x1.data_as<const T>(), pairs.x2.data_as<const T>(), out.data_as<T>());
   });
   return as_dtype(out, x1.dtype());
 }
 
-Tensor _difference_sums(const Tensor& weight, const Tensor& x1, const Tensor& x2) {
+Tensor _difference_sums(const Tensor& weight, const Tensor& x1, const Tensor& x2, bool signs) {
   const char* op = "cdist";
   const distances::Pairs p(op, x1, x2);
   const Tensor weights = p.expanded(weight);
@@ -170,10 +192,11 @@ Tensor _difference_sums(const Tensor& weight, const Tensor& x1, const Tensor& x2
   const Tensor out = zeros_of(p.x1.sizes(), p.kind, x1.device(), op);
   dispatch_float(op, p.kind, [&]<class T>(std::type_identity<T>) {
     const int64_t work = std::max<int64_t>(p.n * p.k, 1);
+    const auto add =
+        signs ? distances::add_differences<true, T> : distances::add_differences<false, T>;
     parallel_for(p.count * p.m, (1 << 15) / work + 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        distances::add_differences(
-            p.n, p.k, weights.data_as<const T>() + i * p.n, p.x1.data_as<const T>() + i * p.k,
+        add(p.n, p.k, weights.data_as<const T>() + i * p.n, p.x1.data_as<const T>() + i * p.k,
             p.x2.data_as<const T>() + i / p.m * p.n * p.k, out.data_as<T>() + i * p.k);
       }
     });

@@ -35,9 +35,10 @@ def _cdist(x: np.ndarray, y: np.ndarray, p: float = 2) -> np.ndarray:
     return np.max(difference, -1) if p == np.inf else np.sum(difference**p, -1) ** (1 / p)
 
 
-case("_euclidean", [S(A((5, 3)), A((4, 3))), S(A((2, 1, 5, 3)), A((3, 4, 3))), S(A((5, 0)), A((4, 0))), S(A((0, 3)), A((4, 3)))], _cdist, tolerance=20, parity=False,
-     fails=(Fails(S(A((5, 3)), A((4, 2))), RuntimeError, "cdist: expected shapes (..., m, k) and (..., n, k), got (5, 3) and (4, 2)"),
-            Fails(S(A((3,)), A((3,))), RuntimeError, "cdist: expected shapes (..., m, k) and (..., n, k), got (3,) and (3,)")))  # fmt: skip
+case("_distances", [S(A((5, 3)), A((4, 3)), 2), S(A((2, 1, 5, 3)), A((3, 4, 3)), 1), S(A((5, 0)), A((4, 0)), 1), S(A((0, 3)), A((4, 3)), 2), S(A((6, 70)), A((35, 70)), 1)], _cdist, tolerance=20, parity=False,
+     fails=(Fails(S(A((5, 3)), A((4, 3)), 3), RuntimeError, "cdist: expected p of 1 or 2, got 3"),
+            Fails(S(A((5, 3)), A((4, 2)), 2), RuntimeError, "cdist: expected shapes (..., m, k) and (..., n, k), got (5, 3) and (4, 2)"),
+            Fails(S(A((3,)), A((3,)), 1), RuntimeError, "cdist: expected shapes (..., m, k) and (..., n, k), got (3,) and (3,)")))  # fmt: skip
 case("cdist", [S(A((5, 3)), A((4, 3))), S(A((67, 35)), A((40, 35))), S(A((2, 5, 3)), A((2, 4, 3)), 1), S(A((5, 3)), A((4, 3)), 3)], _cdist, tolerance=20)
 case("dist", [S(A((3, 4)), A((3, 4))), S(A((3, 4)), A((4,)), 1)], lambda x, y, p=2: np.sum(np.abs(x - y) ** p) ** (1 / p), domain=nonzero,
      tolerance=20)  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft._ops.table import backward_op, body_of, op, ops
+from weft._ops.table import backward_of, backward_op, body_of, op, ops
 
 
 @body_of("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", variants="", out="out")
@@ -59,34 +59,58 @@ def _cdist(x1: Any, x2: Any, p: Any, compute_mode: Any) -> Any:
         x1.dtype == ops.float32 or x1.dtype == ops.float64 or (p == 2.0 and by_product),
         "cdist: expected dtype float32 or float64, got ", x1.dtype,
     )  # fmt: skip
-    if p == 2.0:
-        return x1._euclidean(x2)
+    if p == 2.0 or p == 1.0:
+        return x1._distances(x2, p)
     return (x1.unsqueeze(-2) - x2.unsqueeze(-3)).linalg_vector_norm(p, [-1])
 
 
 op(
-    "_euclidean(Tensor self, Tensor other) -> Tensor",
-    doc="The Euclidean distances between the rows of self and those of other.",
+    "_distances(Tensor self, Tensor other, float p) -> Tensor",
+    doc="The p-norm distances between the rows of self and those of other, for p of 1 or 2.",
     grad={
-        "self": "_difference_sums(grad / result.masked_fill(result == 0, inf), self, other)",
-        "other": "_difference_sums((grad / result.masked_fill(result == 0, inf)).mT, other, self)",
+        "self": "_distances_backward(grad, result, self, other, p)",
+        "other": "_distances_backward(grad.mT, result.mT, other, self, p)",
     },
     variants="",
     shape="[*broadcast(self[:-2], other[:-2]), self[-2], other[-2]]",
     result="self",
 )
+
+
+@backward_of(
+    "_distances_backward(Tensor grad, Tensor distances, Tensor x1, Tensor x2, float p) -> Tensor"
+)
+def _distances_backward(grad: Any, distances: Any, x1: Any, x2: Any, p: Any) -> Any:
+    """The gradient of _distances for x1."""
+    if p == 1.0:
+        return ops._difference_sums(grad, x1, x2, True)
+    return ops._difference_sums(
+        grad / distances.masked_fill(distances == 0, ops.inf), x1, x2, False
+    )
+
+
 backward_op(
-    "_difference_sums(Tensor weight, Tensor x1, Tensor x2) -> Tensor",
+    "_difference_sums(Tensor weight, Tensor x1, Tensor x2, bool signs=False) -> Tensor",
     doc="Entry (..., i, k) is the sum over j of weight[..., i, j] times x1[..., i, k] - x2[..., j, "
-    "k].",
+    "k], or its sign.",
     grad={
-        "weight": "(grad * x1).sum([-1], keepdim=True) - grad @ x2.mT",
-        "x1": "grad * weight.sum([-1], keepdim=True)",
-        "x2": "-(weight.mT @ grad)",
+        "weight": "_difference_products(grad, x1, x2, signs)",
+        "x1": "zeros_like(x1) if signs else grad * weight.sum([-1], keepdim=True)",
+        "x2": "zeros_like(x2) if signs else -(weight.mT @ grad)",
     },
     shape="[*broadcast(x1[:-2], x2[:-2]), x1[-2], x1[-1]]",
     result="x1",
 )
+
+
+@backward_of("_difference_products(Tensor grad, Tensor x1, Tensor x2, bool signs) -> Tensor")
+def _difference_products(grad: Any, x1: Any, x2: Any, signs: Any) -> Any:
+    """The gradient of _difference_sums for weight."""
+    if signs:
+        return (grad.unsqueeze(-2) * (x1.unsqueeze(-2) - x2.unsqueeze(-3)).sign()).sum([-1])
+    return (grad * x1).sum([-1], True) - grad @ x2.mT
+
+
 op(
     "dist(Tensor self, Tensor other, Scalar p=2) -> Tensor",
     doc="The p-norm of self - other.",

@@ -57,11 +57,12 @@ def _factor(level: Level, tensor: Tensor, rank: int, vector_dim: int) -> Tensor:
     return made if samples is None else inserted(made, rank - max(tensor.dim(), 2))
 
 
-@rule("_euclidean", "_difference_sums")
+@rule("_distances", "_difference_sums")
 def _pairs_of_rows(level: Level, op: Operator, given: Sequence[Any]) -> Any:
-    rank = max(each.dim() for each in given)
+    *tensors, kind = given
+    rank = max(each.dim() for each in tensors)
     with level.outside():
-        return level.wrap(op.call([_factor(level, each, rank, -1) for each in given]))
+        return level.wrap(op.call([*(_factor(level, x, rank, -1) for x in tensors), kind]))
 
 
 @rule("linear")

@@ -317,10 +317,10 @@ def _nll_loss(
 # Distances --------------------------------------------------------------------------------------
 
 
-@mapping("_euclidean")
-def _euclidean(g: Any, x: Symbol, y: Symbol) -> Any:
+@mapping("_distances")
+def _distances(g: Any, x: Symbol, y: Symbol, p: float) -> Any:
     difference = g.call("unsqueeze", x, -2) - g.call("unsqueeze", y, -3)
-    return g.call("linalg_vector_norm", difference, 2, [-1])
+    return g.call("linalg_vector_norm", difference, p, [-1])
 
 
 # Resampling ---------------------------------------------------------------------------------------
