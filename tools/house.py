@@ -162,7 +162,7 @@ PURPOSES = (
     Purpose(
         "tensors over several processes",
         900,
-        2_320,
+        2_325,
         "src/weft/distributed/tensor/* src/weft/distributed/_tensor/*",
     ),
     Purpose(

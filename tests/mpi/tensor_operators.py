@@ -117,6 +117,7 @@ CASES: list[Case] = [
     ("mse_loss", F.mse_loss, TWO),
     ("embedding", lambda w: F.embedding(ints(w, 0, 4, 5, 3, size=(2, 2)), w), ONE),
     ("embedding 0", lambda w: F.embedding(ints(w, 5, 0, 4, 1, 3, cut=0), w, padding_idx=4), ONE),
+    ("embedding_bag", lambda w: F.embedding_bag(ints(w, 0, 4, 5, 3, size=(2, 2)), w), ONE),
     ("gather", lambda a: a.gather(1, ints(a, *[0, 11, 4] * 6, size=(6, 3))), ONE),
     ("gather 0", lambda a: a.gather(0, ints(a, *[1, 0, 4] * 2, size=(2, 3), cut=0)), [(5, 3)]),
     ("index 0", lambda a: a[:, ints(a, 0, 2, 2, cut=0)], [(5, 3)]),

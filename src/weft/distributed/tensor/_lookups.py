@@ -41,6 +41,14 @@ def _embedding(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     return level.run(op, given, plan, look_up)
 
 
+@rule("_bag_sum")
+def _bag_sum(level: Level, op: Operator, given: Sequence[Any]) -> Any:
+    """Columns of the table may be cut."""
+    tensors = tensors_in(given)
+    rest = [[None] for _ in tensors[1:]]
+    return level.run(op, given, by_terms([[None, "e"], *rest], [None, "e"], tensors))
+
+
 def _nothing(source: Tensor, shape: Sequence[int]) -> Tensor:
     """Zeros that have a gradient: backward has the same collectives in all processes."""
     return (source.sum() * 0).expand(shape)
