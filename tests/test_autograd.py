@@ -587,3 +587,19 @@ class TestThreads:
             thread.start()
             thread.join()
         assert seen == [True]
+
+
+def test_many_pieces_are_views_of_one_tensor() -> None:
+    x = weft.arange(77.0, dtype=weft.float64).view(7, 11).repeat(1, 7).requires_grad_()
+
+    def through(x: weft.Tensor) -> weft.Tensor:
+        y = x * 1
+        pieces = y.unbind(1)
+        pieces[70].mul_(2)
+        pieces[2].add_(pieces[70])
+        return (y**2).sum() + sum((piece**3).sum() for piece in pieces)
+
+    assert weft.autograd.gradcheck(through, (x / 77,))
+    pieces = x.detach().unbind(1)
+    assert all(piece._base is pieces[0]._base for piece in pieces)
+    assert weft.equal(weft.stack(pieces, 1), x)

@@ -124,11 +124,9 @@ def _spelled(emitted: Tensor, barred: Tensor, lengths: list[int], counts: list[i
     shut = _C.zeros((batch, 3, states), dtype=emitted.dtype, device=emitted.device)
     shut[:, 0] = barred.to(emitted.dtype) * _NEVER
     history = [start]  # two states in front that no path is in, then before each step all others
-    # The gradient of a part is as large as what it is taken from: steps are taken from blocks.
-    for block in emitted.clamp_min(_NEVER).split(16):
-        for step in block.unbind(0):
-            now = (history[-1].unfold(1, states, 1) + shut).logsumexp(1) + step
-            history.append(_C.cat([never, now], 1))
+    for step in emitted.clamp_min(_NEVER).unbind(0):
+        now = (history[-1].unfold(1, states, 1) + shut).logsumexp(1) + step
+        history.append(_C.cat([never, now], 1))
     rows = _C.arange(batch, device=emitted.device)
     last = _C.stack(history)[_C.tensor(lengths, device=emitted.device), rows]
     label = (
