@@ -57,6 +57,7 @@ struct Entries {
     int64_t j = 0;
     add<Vector<T, kBytes>, 4>(j);
     add<Vector<T, kBytes>, 1>(j);
+    add<Vector<T, std::max(kBytes / 2, 16)>, 1>(j);
     add<Vector<T, 16>, 1>(j);
     add<T, 1>(j);
   }
