@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 from array import array
 from collections import OrderedDict, UserDict, UserList, defaultdict, deque, namedtuple
 from collections.abc import Iterator
@@ -273,3 +274,37 @@ def test_functions_of_collating(lib: Any) -> None:
     assert parts.collate_str_fn(["a"]) == ["a"]
     batch = parts.collate_numpy_array_fn([np.ones(2)], collate_fn_map=kinds)
     assert batch.shape == (1, 2)
+
+
+@both
+@pytest.mark.parametrize("num_workers", [0, 1])
+def test_passes_over_what_a_library_gives_for_a_loader(lib: Any, num_workers: int) -> None:
+    """fastai makes batches itself, and lets the iterators of a loader take them as a stream."""
+    data = lib.utils.data
+
+    class Loader:
+        _IterableDataset_len_called = None
+        _auto_collation = drop_last = pin_memory = persistent_workers = False
+        in_order = True
+        _dataset_kind = data._DatasetKind.Iterable
+        _index_sampler = itertools.count()
+        generator = worker_init_fn = multiprocessing_context = None
+        prefetch_factor, timeout, pin_memory_device = 2, 0, ""
+        _get_shared_seed = None
+
+        def __init__(self) -> None:
+            self.dataset = self
+            self.num_workers = num_workers
+
+        def __iter__(self) -> Any:
+            return iter([[1, 2], [3]])
+
+        @staticmethod
+        def collate_fn(batch: Any) -> Any:
+            return batch
+
+    kinds = (
+        data.dataloader._SingleProcessDataLoaderIter,
+        data.dataloader._MultiProcessingDataLoaderIter,
+    )
+    assert list(kinds[num_workers > 0](Loader())) == [[1, 2], [3]]

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from libraries import both
 
 import weft
 from weft.nn.utils import rnn
@@ -123,3 +124,24 @@ def test_packed_and_padded_agree_and_scripts_still_work() -> None:
         output, last = scripted(part.unsqueeze(1))
         assert weft.allclose(last[:, 0], hidden[:, place], atol=1e-6)
         assert weft.allclose(rnn.unpack_sequence(packed)[place], output[:, 0], atol=1e-6)
+
+
+@both
+@pytest.mark.parametrize("lengths", [[4, 2], [2, 4]])
+def test_padded_again_as_the_batch_lies_in_memory(lib: Any, lengths: list[int]) -> None:
+    """Dropout draws in the order of memory: rows that were sorted are sorted back as given."""
+    rnn = lib.nn.utils.rnn
+    x = lib.ones(2, 4, 3)
+    for enforce_sorted in (True, False):
+        if enforce_sorted and lengths[0] < lengths[1]:
+            continue
+        packed = rnn.pack_padded_sequence(
+            x, lib.tensor(lengths), batch_first=True, enforce_sorted=enforce_sorted
+        )
+        for batch_first in (True, False):
+            padded, _ = rnn.pad_packed_sequence(packed, batch_first=batch_first)
+            if not batch_first:
+                strides = (6, 3, 1)
+            else:
+                strides = (3, 6, 1) if enforce_sorted else (12, 3, 1)
+            assert padded.stride() == strides

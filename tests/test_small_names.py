@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import typing
 import warnings
 from collections import namedtuple
 from collections.abc import Callable
@@ -610,3 +611,12 @@ def test_helpers_of_normal_vectors() -> None:
     weft.testing.assert_close(normal._batch_mv(matrix, vector), (matrix * vector).sum(-1))
     distance = normal._batch_mahalanobis(factor, vector)
     weft.testing.assert_close(distance, (vector * normal._batch_mv(matrix, vector)).sum(-1))
+
+
+def test_annotations_of_losses_are_evaluated_among_the_names_of_a_program() -> None:
+    """A library asks for the types of a loss with its own globals."""
+    hints = typing.get_type_hints(weft.nn.MSELoss(), globalns={"Any": typing.Any})
+    assert "reduction" in hints or hints == {}
+    for name in ("CrossEntropyLoss", "NLLLoss", "BCEWithLogitsLoss", "HuberLoss", "Softmax"):
+        scope = {"Any": typing.Any, "Tensor": weft.Tensor}
+        assert all(map(str, typing.get_type_hints(getattr(weft.nn, name)(), globalns=scope)))

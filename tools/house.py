@@ -117,7 +117,7 @@ PURPOSES = (
     Purpose(
         "shared memory, processes, data loading",
         6_000,
-        6_580,
+        6_587,
         "csrc/core/shared* csrc/core/parent_watch* csrc/core/mapped* "
         "csrc/bindings/shared* csrc/bindings/semaphore.cpp "
         "csrc/bindings/mapped* src/weft/multiprocessing/* src/weft/utils/data/* "

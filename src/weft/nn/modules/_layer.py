@@ -59,17 +59,19 @@ class _Layer(Module):
     names the function: `forward` calls it as `_function`, and the docstring refers to it.
     """
 
-    _function: ClassVar[Callable[..., Any]]
-    _arguments: ClassVar[dict[str, Any]] = {}  # and their defaults
-    _kept: ClassVar[tuple[str, ...]] = ()  # those that the function gets
-    _by_name: ClassVar[bool] = False
+    # Without annotations: programs evaluate those of a layer among their own names.
+    if TYPE_CHECKING:
+        _function: ClassVar[Callable[..., Any]]
+    _arguments = dict[str, Any]()  # noqa: RUF012  # and their defaults
+    _kept = tuple[str, ...]()  # those that the function gets
+    _by_name = False
     __signature__ = _Signature()
 
     def __init_subclass__(cls, of: str = "", **options: Any) -> None:
         super().__init_subclass__(**options)
         if cls.__module__.partition(".")[0] != "weft":
             return  # of a program, whose annotations are its own
-        names = [n for n, type_ in _annotations(cls).items() if not type_.startswith("ClassVar")]
+        names = [*_annotations(cls)]
         if names and "__init__" not in cls.__dict__:
             cls._by_name = names[0] == "_"
             names = names[cls._by_name :]

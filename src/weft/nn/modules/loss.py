@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from weft._C import Tensor
 from weft.nn import functional as F
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class _Loss(_Layer):
     """Holds the reduction."""
 
-    _kept: ClassVar[tuple[str, ...]] = ("reduction",)
+    _kept = tuple[str, ...](["reduction"])
 
     def __init__(
         self, size_average: Any = None, reduce: Any = None, reduction: str = "mean"

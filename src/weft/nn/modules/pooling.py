@@ -228,7 +228,7 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd, of="adaptive_max_pool3d"):
 class _MaxUnpoolNd(_PoolNd):
     """Holds the windows that were pooled over."""
 
-    _dims: ClassVar[int]
+    _dims = 0
     _repr_names = ("kernel_size", "stride", "padding")
     kernel_size: Any
     stride: Any = None

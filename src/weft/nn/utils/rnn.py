@@ -250,12 +250,13 @@ def pad_packed_sequence(
         rest = data.new_full([most, *element], padding_value)
         rows += [rest] * (total_length - len(rows))
     padded = _C.stack(rows, 0)
+    padded = padded.transpose(0, 1) if batch_first else padded
     lengths = _C.tensor(_above(reach))
     order = sequence.unsorted_indices
     if order is not None:
-        padded = padded.index_select(1, order)
+        padded = padded.index_select(0 if batch_first else 1, order)
         lengths = lengths.index_select(0, order)
-    return padded.transpose(0, 1) if batch_first else padded, lengths
+    return padded, lengths
 
 
 @data_dependent

@@ -4,7 +4,6 @@ from weft._runtime.exports import list_exports as _list_exports
 from weft.utils.data.collate import default_collate as default_collate
 from weft.utils.data.collate import default_convert as default_convert
 from weft.utils.data.dataloader import DataLoader as DataLoader
-from weft.utils.data.dataloader import _DatasetKind as _DatasetKind
 from weft.utils.data.datapipes.datapipe import IterDataPipe as IterDataPipe
 from weft.utils.data.datapipes.datapipe import functional_datapipe as functional_datapipe
 from weft.utils.data.dataset import ChainDataset as ChainDataset
@@ -14,6 +13,7 @@ from weft.utils.data.dataset import IterableDataset as IterableDataset
 from weft.utils.data.dataset import StackDataset as StackDataset
 from weft.utils.data.dataset import Subset as Subset
 from weft.utils.data.dataset import TensorDataset as TensorDataset
+from weft.utils.data.dataset import _DatasetKind as _DatasetKind
 from weft.utils.data.dataset import random_split as random_split
 from weft.utils.data.distributed import DistributedSampler as DistributedSampler
 from weft.utils.data.sampler import BatchSampler as BatchSampler

@@ -10,7 +10,7 @@ from multiprocessing.context import BaseContext
 from typing import Any, Generic, TypeVar
 
 from weft.utils.data.collate import default_collate, default_convert
-from weft.utils.data.dataset import IterableDataset
+from weft.utils.data.dataset import IterableDataset, _DatasetKind
 from weft.utils.data.iterators import (
     _BaseDataLoaderIter,
     _MultiProcessingDataLoaderIter,
@@ -31,13 +31,6 @@ class _InfiniteConstantSampler:
     def __iter__(self) -> Iterator[None]:
         while True:
             yield None
-
-
-class _DatasetKind:
-    """How samples are found: by index or in a stream."""
-
-    Map = 0
-    Iterable = 1
 
 
 class DataLoader(Generic[T_co]):
@@ -119,7 +112,7 @@ class DataLoader(Generic[T_co]):
             default_collate if self._auto_collation else default_convert
         )
         self.persistent_workers = persistent_workers
-        self._told_length: int | None = None  # by len(), of a stream
+        self._IterableDataset_len_called: int | None = None  # by len(), of a stream
         self._iterator: _BaseDataLoaderIter | None = None
         self.__initialized = True
         self.check_worker_number_rationality()
@@ -150,7 +143,7 @@ class DataLoader(Generic[T_co]):
         """The number of batches of an epoch; of a stream what its data set tells."""
         if self._dataset_kind == _DatasetKind.Map:
             return len(self._index_sampler)
-        samples = self._told_length = len(self.dataset)
+        samples = self._IterableDataset_len_called = len(self.dataset)
         if self.batch_size is None:
             return samples
         full, rest = divmod(samples, self.batch_size)
@@ -169,10 +162,6 @@ class DataLoader(Generic[T_co]):
         if self.num_workers == 0:
             return _SingleProcessDataLoaderIter(self)
         return _MultiProcessingDataLoaderIter(self)
-
-    def _context(self) -> Any:
-        context = self.multiprocessing_context
-        return multiprocessing.get_context() if context is None else context
 
     def check_worker_number_rationality(self) -> None:
         """Warns of more workers than there are processors for this process."""

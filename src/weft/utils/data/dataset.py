@@ -28,6 +28,13 @@ class Dataset(Generic[T_co]):
         return ConcatDataset([self, other])
 
 
+class _DatasetKind:
+    """How samples are found: by index or in a stream."""
+
+    Map = 0
+    Iterable = 1
+
+
 class IterableDataset(Dataset[T_co]):
     """Samples in a stream; a subclass defines __iter__.
 

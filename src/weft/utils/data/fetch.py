@@ -7,21 +7,26 @@ from collections.abc import Callable
 from typing import Any
 
 from weft.utils.data.collate import default_collate, stacks_tensors
-from weft.utils.data.dataset import IterableDataset, Subset, TensorDataset
+from weft.utils.data.dataset import Subset, TensorDataset
 
 Fetch = Callable[[Any], Any]
 
 
 def make_fetch(
-    dataset: Any, collates: bool, collate_fn: Callable[[Any], Any], drop_last: bool
+    dataset: Any,
+    is_stream: bool,
+    collates: bool,
+    collate_fn: Callable[[Any], Any],
+    drop_last: bool,
 ) -> Fetch:
     """A function from one item of the index sampler to one batch.
 
+    is_stream: the data set is iterated over, as an IterableDataset. The indices only say how many
+    samples are wanted; at its end the function raises EndOfStream.
     collates: the item is a list of indices, and collate_fn gets a list of samples; otherwise both
-    are of one sample. Of a stream the indices only say how many samples are wanted; at its end
-    the function raises EndOfStream.
+    are of one sample.
     """
-    if isinstance(dataset, IterableDataset):
+    if is_stream:
         return _stream_fetch(dataset, collates, collate_fn, drop_last)
     if not collates:
         return lambda index: collate_fn(dataset[index])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import multiprocessing
 import os
 import pickle
 import time
@@ -11,6 +12,7 @@ import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from weft.utils.data.dataset import _DatasetKind
 from weft.utils.data.errors import raise_packed
 from weft.utils.data.fetch import EndOfStream, make_fetch
 from weft.utils.data.sampler import draw_seed
@@ -50,7 +52,7 @@ class _BaseDataLoaderIter:
     def __next__(self) -> Any:
         batch = self._next_data()
         self._num_yielded += 1
-        told = self._loader._told_length
+        told = self._loader._IterableDataset_len_called
         if told is not None and self._num_yielded > told:
             self._warn_of_length(told)
         return batch
@@ -87,7 +89,11 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
                 f"DataLoader: expected timeout=0 with num_workers=0, got {loader.timeout}"
             )
         self._fetch = make_fetch(
-            loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last
+            loader.dataset,
+            loader._dataset_kind == _DatasetKind.Iterable,
+            loader._auto_collation,
+            loader.collate_fn,
+            loader.drop_last,
         )
 
     def _next_data(self) -> Any:
@@ -117,6 +123,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._sent = 0
         job = Job(
             loader.dataset,
+            loader._dataset_kind == _DatasetKind.Iterable,
             loader._auto_collation,
             loader.collate_fn,
             loader.drop_last,
@@ -126,7 +133,9 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             loader.prefetch_factor,
             os.getpid(),
         )
-        self._pool = WorkerPool(job, loader._context())
+        context = loader.multiprocessing_context
+        context = multiprocessing.get_context() if context is None else context
+        self._pool = WorkerPool(job, context)
         self._stop = weakref.finalize(self, self._pool.stop)
         self._begin()
 

@@ -21,7 +21,6 @@ from weft._runtime import lazy
 from weft.utils.data import collate, fetch
 from weft.utils.data.buffer_pool import BufferPool
 from weft.utils.data.channel import Channel, Closed
-from weft.utils.data.dataset import IterableDataset
 from weft.utils.data.errors import pack_error
 from weft.utils.data.transport import send_batch
 
@@ -63,6 +62,7 @@ class Job(NamedTuple):
     """What all workers of a loader get."""
 
     dataset: Any
+    is_stream: bool
     collates: bool
     collate_fn: Callable[[Any], Any]
     drop_last: bool
@@ -133,7 +133,7 @@ class _Worker:
         if self._failure is not None:
             return
         try:
-            self._fetch = fetch.make_fetch(job.dataset, job.collates, job.collate_fn, job.drop_last)
+            self._fetch = fetch.make_fetch(*job[:5])
         except Exception as error:
             self._failure = pack_error(error, self._worker)
 
@@ -141,7 +141,7 @@ class _Worker:
         if self._ended:
             self._channel.send(END, number)
         elif self._failure is not None:
-            self._ended = isinstance(self._job.dataset, IterableDataset)  # else samples were lost
+            self._ended = self._job.is_stream  # else samples were lost
             self._tell_failure(number, self._failure)
         else:
             self._fetch_and_send(number, index)
