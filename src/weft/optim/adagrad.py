@@ -57,6 +57,12 @@ class Adagrad(Optimizer):
         for param in self.param_groups[-1]["params"]:
             self._start(param, self.param_groups[-1])
 
+    def share_memory(self) -> None:
+        """Moves the sums into memory that processes share, as that of their parameters."""
+        for group in self.param_groups:
+            for param in group["params"]:
+                self.state[param]["sum"].share_memory_()
+
     def _start(self, param: Tensor, group: dict[str, Any]) -> None:
         state = self.state[param]
         state["step"] = _C.tensor(0.0)

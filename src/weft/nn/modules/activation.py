@@ -6,6 +6,7 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
+from weft.autograd.grad_mode import no_grad
 from weft.nn import functional as F
 from weft.nn.modules._layer import _Layer, _UnaryLayer
 from weft.nn.modules.module import Module
@@ -341,7 +342,13 @@ class PReLU(_Layer, of="prelu"):
         super().__init__()
         self.num_parameters = num_parameters
         self.init = init
-        self.weight = Parameter(_C.full((num_parameters,), init, device=device, dtype=dtype))
+        self.weight = Parameter(_C.empty((num_parameters,), device=device, dtype=dtype))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Fills the slopes with `init`."""
+        with no_grad():
+            self.weight.fill_(self.init)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.prelu(input, self.weight)

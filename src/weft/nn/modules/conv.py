@@ -227,30 +227,44 @@ class _ConvTransposeNd(_ConvNd):
             bias, padding_mode, device, dtype,
         )  # fmt: skip
 
-    def _extra(self, input: Tensor, output_size: list[int] | None) -> list[int]:
-        """The output padding that gives output_size: among those that the stride leaves open."""
+    def _output_padding(
+        self,
+        input: Tensor,
+        output_size: list[int] | None,
+        stride: list[int],
+        padding: list[int],
+        kernel_size: list[int],
+        num_spatial_dims: int,
+        dilation: list[int],
+    ) -> list[int]:
+        """The padding that gives output_size, among those that the stride leaves open. Subclasses
+        with weights of their own call it."""
         if output_size is None:
             return list(self.output_padding)
-        wanted = output_size[-self._dims :]
+        wanted = output_size[-num_spatial_dims:]
         smallest: list[int] = []
-        for i, stride in enumerate(self.stride):
-            size = input.size(i - self._dims)
-            reach = self.dilation[i] * (self.kernel_size[i] - 1)
-            smallest.append((size - 1) * stride - 2 * self.padding[i] + reach + 1)
+        for i in range(num_spatial_dims):
+            size = input.size(i - num_spatial_dims)
+            reach = dilation[i] * (kernel_size[i] - 1)
+            smallest.append((size - 1) * stride[i] - 2 * padding[i] + reach + 1)
         extra = [w - s for w, s in zip(wanted, smallest)]
-        for e, stride in zip(extra, self.stride):
-            if not 0 <= e < stride:
+        for i in range(num_spatial_dims):
+            if not 0 <= extra[i] < stride[i]:
                 raise ValueError(
-                    f"ConvTranspose{self._dims}d: expected output_size from {smallest} to less "
-                    f"than a stride more, got {wanted}"
+                    f"ConvTranspose{num_spatial_dims}d: expected output_size from {smallest} to "
+                    f"less than a stride more, got {wanted}"
                 )
         return extra
 
     def forward(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:
         """The result; output_size picks among the sizes that the stride leaves open."""
+        extra = self._output_padding(
+            input, output_size, list(self.stride), list(self.padding), list(self.kernel_size),
+            self._dims, list(self.dilation),
+        )  # fmt: skip
         return self._function(
-            input, self.weight, self.bias, self.stride, self.padding,
-            self._extra(input, output_size), self.groups, self.dilation,
+            input, self.weight, self.bias, self.stride, self.padding, extra, self.groups,
+            self.dilation,
         )  # fmt: skip
 
 

@@ -51,6 +51,9 @@ class _Table(Module):
     def reset_parameters(self) -> None:
         """Draws the rows from N(0, 1); the padding row becomes zero."""
         init.normal_(self.weight)
+        self._fill_padding_idx_with_zero()
+
+    def _fill_padding_idx_with_zero(self) -> None:
         if self.padding_idx is not None:
             with no_grad():
                 self.weight[self.padding_idx].fill_(0)

@@ -75,11 +75,16 @@ class _TransformerLayer(Module):
             )
         self.activation = function
 
-    def _own_attention(
-        self, x: Tensor, mask: Tensor | None, padding: Tensor | None, causal: bool
+    def _sa_block(
+        self,
+        x: Tensor,
+        attn_mask: Tensor | None,
+        key_padding_mask: Tensor | None,
+        is_causal: bool = False,
     ) -> Tensor:
+        """Self-attention and its dropout, by the name that subclasses replace."""
         attended, _ = self.self_attn(
-            x, x, x, padding, need_weights=False, attn_mask=mask, is_causal=causal
+            x, x, x, key_padding_mask, need_weights=False, attn_mask=attn_mask, is_causal=is_causal
         )
         return self.dropout1(attended)
 
@@ -118,12 +123,12 @@ class TransformerEncoderLayer(_TransformerLayer):
         """The layer over src [t, n, d_model]; masks as in MultiheadAttention."""
         masks = (src_mask, src_key_padding_mask, is_causal)
         if self.norm_first:
-            src = src + self._own_attention(self.norm1(src), *masks)
-            return src + self._feed_forward(self.norm2(src))
-        src = self.norm1(src + self._own_attention(src, *masks))
-        return self.norm2(src + self._feed_forward(src))
+            src = src + self._sa_block(self.norm1(src), *masks)
+            return src + self._ff_block(self.norm2(src))
+        src = self.norm1(src + self._sa_block(src, *masks))
+        return self.norm2(src + self._ff_block(src))
 
-    def _feed_forward(self, x: Tensor) -> Tensor:
+    def _ff_block(self, x: Tensor) -> Tensor:
         return self.dropout2(self._inner(x))
 
 
@@ -159,7 +164,12 @@ class TransformerEncoder(Module):
     ) -> Tensor:
         """All layers over src [t, n, d_model]."""
         for layer in self.layers:
-            src = layer(src, mask, src_key_padding_mask, bool(is_causal))
+            src = layer(
+                src,
+                src_mask=mask,
+                src_key_padding_mask=src_key_padding_mask,
+                is_causal=bool(is_causal),
+            )
         return src if self.norm is None else self.norm(src)
 
 
@@ -191,22 +201,29 @@ class TransformerDecoderLayer(_TransformerLayer):
         own = (tgt_mask, tgt_key_padding_mask, tgt_is_causal)
         other = (memory_mask, memory_key_padding_mask, memory_is_causal)
         if self.norm_first:
-            x = tgt + self._own_attention(self.norm1(tgt), *own)
-            x = x + self._attention(self.norm2(x), memory, *other)
-            return x + self._feed_forward(self.norm3(x))
-        x = self.norm1(tgt + self._own_attention(tgt, *own))
-        x = self.norm2(x + self._attention(x, memory, *other))
-        return self.norm3(x + self._feed_forward(x))
+            x = tgt + self._sa_block(self.norm1(tgt), *own)
+            x = x + self._mha_block(self.norm2(x), memory, *other)
+            return x + self._ff_block(self.norm3(x))
+        x = self.norm1(tgt + self._sa_block(tgt, *own))
+        x = self.norm2(x + self._mha_block(x, memory, *other))
+        return self.norm3(x + self._ff_block(x))
 
-    def _attention(
-        self, x: Tensor, memory: Tensor, mask: Tensor | None, padding: Tensor | None, causal: bool
+    def _mha_block(
+        self,
+        x: Tensor,
+        mem: Tensor,
+        attn_mask: Tensor | None,
+        key_padding_mask: Tensor | None,
+        is_causal: bool = False,
     ) -> Tensor:
+        """Attention to the memory and its dropout, by the name that subclasses replace."""
         attended, _ = self.multihead_attn(
-            x, memory, memory, padding, need_weights=False, attn_mask=mask, is_causal=causal
-        )
+            x, mem, mem, key_padding_mask, need_weights=False, attn_mask=attn_mask,
+            is_causal=is_causal,
+        )  # fmt: skip
         return self.dropout2(attended)
 
-    def _feed_forward(self, x: Tensor) -> Tensor:
+    def _ff_block(self, x: Tensor) -> Tensor:
         return self.dropout3(self._inner(x))
 
 
@@ -242,9 +259,15 @@ class TransformerDecoder(Module):
         """All layers over tgt [t, n, d_model] and memory [s, n, d_model]."""
         for layer in self.layers:
             tgt = layer(
-                tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask,
-                memory_key_padding_mask, bool(tgt_is_causal), memory_is_causal,
-            )  # fmt: skip
+                tgt,
+                memory,
+                tgt_mask=tgt_mask,
+                memory_mask=memory_mask,
+                tgt_key_padding_mask=tgt_key_padding_mask,
+                memory_key_padding_mask=memory_key_padding_mask,
+                tgt_is_causal=bool(tgt_is_causal),
+                memory_is_causal=memory_is_causal,
+            )
         return tgt if self.norm is None else self.norm(tgt)
 
 
