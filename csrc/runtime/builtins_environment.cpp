@@ -1,11 +1,11 @@
 // Builtins that ask or change what lies around a program.
 #include <chrono>
-#include <cstdio>
 
 #include "autograd/mode.h"
 #include "builtin_bodies.h"
 #include "core/error.h"
 #include "core/generator.h"
+#include "core/warning.h"
 #include "runtime/builtins_support.h"
 #include "runtime/future.h"
 #include "runtime/interpreter_ops.h"
@@ -48,9 +48,7 @@ Value autocast_now() {
   return set == 0 ? Value() : Value(static_cast<DType>(set - 1));
 }
 
-void warn_user(const std::string& message, int64_t) {
-  std::fprintf(stderr, "Warning: %s\n", message.c_str());
-}
+void warn_user(const std::string& message, int64_t) { warn(message); }
 
 void write_text(const std::string& text) { interpreter::print_text(text); }
 

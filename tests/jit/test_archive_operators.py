@@ -180,6 +180,7 @@ CALLED = {
 }  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore:range is deprecated")
 @pytest.mark.parametrize("text", CALLED)
 def test_operators_that_are_functions_of_weft(text):
     x = weft.arange(24.0).sub(7.5).div(5).reshape(1, 4, 6)

@@ -24,6 +24,6 @@ for _qualname, _functions in COMPOSED.items():
     if _space == "torchvision" and _qualname not in OPERATORS:
         _text = infer_schema(_functions[0], mutates_args=(), op_name=_name)
         define_composed(_qualname, _text, _functions[0])
-for _name in vision.REFUSED:
-    _operator = define(f"torchvision::{_name}", f"{_name}(Tensor input) -> Tensor")
+for _text in vision.REFUSED:
+    _operator = define(f"torchvision::{_text.partition('(')[0]}", _text)
     _operator.kernels["every"] = _refusing(_operator.qualname)

@@ -29,10 +29,17 @@ def nms(dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
     return order.masked_select(keep)
 
 
-#: operators of torchvision that weft has not: their gradients follow from what they are composed of
+#: operators of torchvision that weft has not, which programs may name; gradients follow from what
+#: the others are composed of
 REFUSED = (
-    *("_roi_align_backward", "_roi_pool_backward", "_ps_roi_align_backward"),
-    *("_ps_roi_pool_backward", "_deform_conv2d_backward", "qnms", "qroi_align", "box_iou_rotated"),
+    *(
+        f"_{name}_backward(Tensor grad) -> Tensor"
+        for name in ("roi_align", "roi_pool", "ps_roi_align", "ps_roi_pool", "deform_conv2d")
+    ),
+    "box_iou_rotated(Tensor boxes1, Tensor boxes2) -> Tensor",
+    "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
+    "qroi_align(Tensor input, Tensor rois, float spatial_scale, int pooled_height, "
+    "int pooled_width, int sampling_ratio, bool aligned) -> Tensor",
 )
 
 

@@ -20,7 +20,12 @@ from weft.jit.frontend.source.code import code_of
 from weft.jit.frontend.source.errors import FrontendError
 from weft.jit.frontend.source.resolver import MISSING, resolver_of_function
 from weft.jit.frontend.types.annotations import Annotations, type_of_value
-from weft.jit.frontend.types.classes import ClassInfo, annotations_of, written_annotations
+from weft.jit.frontend.types.classes import (
+    ClassInfo,
+    annotations_of,
+    python_class_of,
+    written_annotations,
+)
 from weft.jit.frontend.types.names import (
     is_library_layer,
     is_written,
@@ -204,6 +209,14 @@ class _Survey:
             type_ = declared if declared is not None and keeps else ty.TENSOR
             self.attributes[name] = ty.Attribute(type_, kind)
 
+    def _type_of(self, name: str, value: Any) -> ty.Type | None:
+        """The declared type, or that of the value. An object of a class derived from the declared
+        one has its own: calls take its methods, as in Python."""
+        declared = self._declared(name, value)
+        cls = None if declared is None else python_class_of(declared)
+        derives = cls is not None and isinstance(value, cls) and type(value) is not cls
+        return type_of_value(value) if declared is None or derives else declared
+
     def _declared(self, name: str, value: Any) -> ty.Type | None:
         try:
             if name in self.written:
@@ -269,7 +282,7 @@ class _Survey:
             return
         is_constant = name in self.constants
         try:
-            type_ = self._declared(name, value) or type_of_value(value)
+            type_ = self._type_of(name, value)
         except FrontendError as error:
             self.failed[name] = error.message
             return
