@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import math
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +32,24 @@ def vision() -> Any:
 def test_other_libraries_are_loaded() -> None:
     with pytest.raises(OSError):
         weft.ops.load_library("site-packages/torchaudio/_C.so")
+
+
+def test_programs_of_archives_are_kept_on_disk_beside_them() -> None:
+    """A program's own operators keep archives from that, those of the libraries do not."""
+    text = """
+        import weft
+        from weft.jit.archive.registry import has_operators_of_users
+        for library in ("torchvision/_C.so", "torchaudio/lib/libtorchaudio.so"):
+            weft.ops.load_library(library)
+        weft.ops.torchvision.nms
+        print(has_operators_of_users())
+        weft.library.define("mine::f", "(Tensor x) -> Tensor")
+        print(has_operators_of_users())
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(text)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["False", "True"]
 
 
 def half_up(x: float) -> int:

@@ -194,7 +194,7 @@ PURPOSES = (
     Purpose(
         "operators that programs define",
         1_650,
-        1_706,
+        1_709,
         "src/weft/library/* src/weft/ops.py",
     ),
     Purpose(

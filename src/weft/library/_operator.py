@@ -45,6 +45,8 @@ KEYS = {
 
 #: the operators of programs, by qualified name and overload
 OPERATORS: dict[str, dict[str, Operator]] = {}
+#: names of those that weft has in the place of libraries
+PROVIDED: set[str] = set()
 #: what register_fake gave for operators that are not there, as those of a library in C++
 WAITING_FAKES: dict[str, Callable[..., Any]] = {}
 
@@ -300,6 +302,7 @@ def define_composed(qualname: str, schema: str, function: Callable[..., Any]) ->
     """A new operator that a function of operators of weft is, which programs compile."""
     operator = define(qualname, schema)
     operator.kernels["composed"] = operator.compiled = function
+    PROVIDED.add(qualname)
     return operator
 
 

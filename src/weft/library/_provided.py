@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 
+from weft.library._operator import OPERATORS, PROVIDED
+
 #: by package and library the module that makes the operators
 _LIBRARIES = {
     ("torchvision", "_C"): "_vision",
@@ -23,8 +25,10 @@ def provide(place: str) -> bool:
     module = _LIBRARIES.get((package.name, path.name.partition(".")[0]))
     if module is None:
         return False
+    before = set(OPERATORS)
     try:
         importlib.import_module(f"weft.library.{module}")
     except ImportError as error:
         raise OSError(f"ops.load_library: expected what {package.name} needs: {error}") from error
+    PROVIDED.update(OPERATORS.keys() - before)
     return True

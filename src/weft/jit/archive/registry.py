@@ -8,14 +8,14 @@ from typing import Any
 
 from weft.jit.archive.functions import COMPOSED
 from weft.jit.archive.operators import is_known
-from weft.library._operator import OPERATORS
+from weft.library._operator import OPERATORS, PROVIDED
 
 _registered: set[str] = set()
 
 
 def has_operators_of_users() -> bool:
     """Whether the process has operators of others than weft."""
-    return bool(_registered or OPERATORS)
+    return bool(_registered or OPERATORS.keys() - PROVIDED)
 
 
 def register_operator(name: str, function: Callable[..., Any] | None = None) -> Any:
