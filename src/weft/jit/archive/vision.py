@@ -52,6 +52,13 @@ def cuda_version() -> int:
 # roi_align ---------------------------------------------------------------------------------------
 
 
+def _image_of(op: str, roi: Tensor, count: int) -> int:
+    image = int(roi[0])
+    if image < 0 or image >= count:
+        raise IndexError(f"{op}: expected an image in [0, {count}), got {image}")
+    return image
+
+
 def _bins(start: float, length: float, bins: int, samples: int, size: int, like: Tensor) -> Tensor:
     """The matrix [bins, size] that averages, in each bin, samples between the points of a line, of
     the dtype of `like`."""
@@ -79,9 +86,7 @@ def roi_align(
     shift = 0.5 if aligned else 0.0
     found = [input.new_zeros([0, input.size(1), pooled_height, pooled_width])]
     for roi in rois.unbind(0):
-        image = int(roi[0])
-        if image < 0 or image >= input.size(0):
-            raise IndexError(f"roi_align: expected an image in [0, {input.size(0)}), got {image}")
+        image = _image_of("roi_align", roi, input.size(0))
         left, top = float(roi[1]) * spatial_scale - shift, float(roi[2]) * spatial_scale - shift
         wide = float(roi[3]) * spatial_scale - shift - left
         high = float(roi[4]) * spatial_scale - shift - top
@@ -108,13 +113,6 @@ def _edges(first: float, length: float, bins: int, size: int) -> list[int]:
     return found
 
 
-def _image_of(roi: Tensor, count: int) -> int:
-    image = int(roi[0])
-    if image < 0 or image >= count:
-        raise IndexError(f"regions: expected an image in [0, {count}), got {image}")
-    return image
-
-
 def _rounded(x: float) -> float:
     """The nearest whole number, halves away from 0."""
     return float(math.floor(x + 0.5)) if x >= 0 else float(math.ceil(x - 0.5))
@@ -130,7 +128,7 @@ def roi_pool(
     largest: list[Tensor] = []
     places: list[Tensor] = []
     for roi in rois.unbind(0):
-        plane = input[_image_of(roi, input.size(0))]
+        plane = input[_image_of("roi_pool", roi, input.size(0))]
         box = roi * spatial_scale
         left, top = _rounded(float(box[1])), _rounded(float(box[2]))
         wide = max(_rounded(float(box[3])) - left + 1, 1.0)
@@ -159,7 +157,7 @@ def roi_pool(
 
 
 def _of_positions(
-    input: Tensor, rois: Tensor, sums: list[Tensor], pooled_height: int, pooled_width: int
+    op: str, input: Tensor, rois: Tensor, sums: list[Tensor], pooled_height: int, pooled_width: int
 ) -> tuple[Tensor, Tensor]:
     """Averages in bins that have channels of their own: channel c of bin (i, j) is the input's
     (c * height + i) * width + j. `sums` are the matrices that average, of rows and of columns, for
@@ -167,11 +165,11 @@ def _of_positions(
     bins = pooled_height * pooled_width
     channels = input.size(1) // bins
     if channels * bins != input.size(1):
-        raise ValueError(f"regions: expected a multiple of {bins} channels, got {input.size(1)}")
+        raise ValueError(f"{op}: expected a multiple of {bins} channels, got {input.size(1)}")
     parts = input.unflatten(1, [channels, pooled_height, pooled_width])
     found = [input.new_zeros([0, channels, pooled_height, pooled_width])]
     for k in range(rois.size(0)):
-        plane = parts[_image_of(rois[k], input.size(0))]
+        plane = parts[_image_of(op, rois[k], input.size(0))]
         by_row = (plane @ sums[2 * k + 1].unsqueeze(2)).squeeze(4)
         found.append((by_row * sums[2 * k].unsqueeze(1)).sum(3).unsqueeze(0))
     taken = _C.arange(input.size(1), dtype=_C.int32)
@@ -194,7 +192,7 @@ def ps_roi_align(
         columns = sampling_ratio if sampling_ratio > 0 else max(math.ceil(wide / pooled_width), 0)
         sums.append(_bins(top, high, pooled_height, rows, input.size(2), input))
         sums.append(_bins(left, wide, pooled_width, columns, input.size(3), input))
-    return _of_positions(input, rois, sums, pooled_height, pooled_width)
+    return _of_positions("ps_roi_align", input, rois, sums, pooled_height, pooled_width)
 
 
 @composed("torchvision::ps_roi_pool")
@@ -213,7 +211,7 @@ def ps_roi_pool(
         columns = _edges(left, wide, pooled_width, input.size(3) - 1)  # last row and column
         sums.append(_averages(rows, input.size(2)).to(input.dtype))
         sums.append(_averages(columns, input.size(3)).to(input.dtype))
-    return _of_positions(input, rois, sums, pooled_height, pooled_width)
+    return _of_positions("ps_roi_pool", input, rois, sums, pooled_height, pooled_width)
 
 
 def _averages(edges: list[int], size: int) -> Tensor:
