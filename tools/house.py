@@ -43,7 +43,7 @@ PURPOSES = (
     Purpose(
         "operators of torchvision and torchaudio",
         650,
-        655,
+        660,
         "src/weft/jit/archive/vision.py src/weft/library/_provided.py src/weft/library/_images.py "
         "src/weft/library/_vision.py src/weft/library/_audio.py",
     ),

@@ -75,6 +75,13 @@ def _bins(start: float, length: float, bins: int, samples: int, size: int, like:
     return (weights.reshape(bins, samples, size).sum(1) / max(samples, 1)).to(like.dtype)
 
 
+def _touched(start: float, length: float, size: int) -> tuple[int, int]:
+    """The points of a line that samples of a region lie between."""
+    low, high = min(start, start + length), max(start, start + length)
+    first = min(max(math.floor(low), 0), size - 1)
+    return first, min(max(math.floor(high) + 2, first + 1), size)
+
+
 @composed("torchvision::roi_align")
 def roi_align(
     input: Tensor, rois: Tensor, spatial_scale: float, pooled_height: int, pooled_width: int,
@@ -96,7 +103,11 @@ def roi_align(
         columns = sampling_ratio if sampling_ratio > 0 else max(math.ceil(wide / pooled_width), 0)
         by_row = _bins(top, high, pooled_height, rows, height, input)
         by_column = _bins(left, wide, pooled_width, columns, width, input)
-        found.append((by_row @ input[image] @ by_column.t()).unsqueeze(0))
+        y, y_end = _touched(top, high, height)
+        x, x_end = _touched(left, wide, width)
+        part = input[image, :, y:y_end, x:x_end]
+        part = by_row[:, y:y_end] @ part @ by_column[:, x:x_end].t()
+        found.append(part.unsqueeze(0))
     return _C.cat(found)
 
 
