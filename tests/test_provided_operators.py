@@ -141,6 +141,15 @@ def test_images_that_are_not_there_are_refused(vision: Any) -> None:
             vision.roi_pool(weft.ones(2, 6, 3, 3), rois, 1.0, HIGH, WIDE)
 
 
+@pytest.mark.parametrize("side", [math.nan, math.inf, -math.inf])
+def test_regions_of_no_numbers(vision: Any, side: float) -> None:
+    """What a network that diverged gives does not end the program, and others keep their values."""
+    x = weft.randn(1, 2, 6, 5)
+    rois = weft.tensor([[0.0, side, 1.0, 3.0, 3.0], [0.0, 1.0, 1.0, 3.0, side], [0.0, 1, 1, 3, 3]])
+    found = vision.roi_align(x, rois, 1.0, 2, 2, 2, False)
+    weft.testing.assert_close(found[2:], vision.roi_align(x, rois[2:], 1.0, 2, 2, 2, False))
+
+
 def test_what_torchvision_registers_for_them(vision: Any) -> None:
     """Gradients are those of the operators they are made of; fakes and rules of autocast hold."""
 

@@ -177,7 +177,7 @@ def loaded(node: ast.AST, path: Path, package: str) -> set[str]:
     prefix = str(start.value).rstrip(".") if isinstance(start, ast.Constant) else ""
     names = {word for text in texts_of(path) for word in text.split()}
     found = {m for name in names for m in modules_named(name, prefix or package)}
-    return found - {"weft"} or {"importlib"}  # which prose names
+    return found - {"weft"} or {"importlib"}  # a word of docstrings
 
 
 def texts_of(path: Path) -> Iterator[str]:

@@ -8,8 +8,8 @@ from typing import Any, NoReturn
 
 from weft.jit.archive import vision
 from weft.jit.archive.functions import COMPOSED
-from weft.library._infer import infer_schema
-from weft.library._operator import OPERATORS, define, define_composed
+from weft.library._operator import define
+from weft.library._overloads import namespace
 
 
 def _refusing(qualname: str) -> Callable[..., NoReturn]:
@@ -19,11 +19,10 @@ def _refusing(qualname: str) -> Callable[..., NoReturn]:
     return refuse
 
 
-for _qualname, _functions in COMPOSED.items():
+for _qualname in COMPOSED:
     _space, _, _name = _qualname.partition("::")
-    if _space == "torchvision" and _qualname not in OPERATORS:
-        _text = infer_schema(_functions[0], mutates_args=(), op_name=_name)
-        define_composed(_qualname, _text, _functions[0])
+    if _space == "torchvision":
+        getattr(namespace(_space), _name)  # which defines it
 for _text in vision.REFUSED:
     _operator = define(f"torchvision::{_text.partition('(')[0]}", _text)
     _operator.kernels["every"] = _refusing(_operator.qualname)

@@ -129,9 +129,8 @@ def _spelled(emitted: Tensor, barred: Tensor, lengths: list[int], counts: list[i
         history.append(_C.cat([never, now], 1))
     rows = _C.arange(batch, device=emitted.device)
     last = _C.stack(history)[_C.tensor(lengths, device=emitted.device), rows]
-    label = (
-        _C.tensor(counts, device=emitted.device) * 2 + 1
-    )  # the last one, and the blank behind it
+    # The last label, and the blank behind it.
+    label = _C.tensor(counts, device=emitted.device) * 2 + 1
     found = last.gather(1, _C.stack([label, label + 1], 1)).logsumexp(1)
     return _C.where(found < _NEVER / 2, -math.inf, found)
 

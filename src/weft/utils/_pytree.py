@@ -107,8 +107,8 @@ def _flatten_with_keys(kind: Any) -> Callable[[Any], tuple[list[tuple[Any, Any]]
 
 
 for _kind, _name in (
-    *((dict, "dict"), (OrderedDict, "odict"), (defaultdict, "defaultdict"), (deque, "deque")),
-    *((list, "list"), (tuple, "tuple"), (namedtuple, "namedtuple")),
+    *((dict, "dict"), (OrderedDict, "ordereddict"), (OrderedDict, "odict"), (deque, "deque")),
+    *((defaultdict, "defaultdict"), (list, "list"), (tuple, "tuple"), (namedtuple, "namedtuple")),
 ):
     globals()[f"_{_name}_flatten"] = SUPPORTED_NODES[_kind].flatten_fn
     globals()[f"_{_name}_unflatten"] = SUPPORTED_NODES[_kind].unflatten_fn

@@ -59,9 +59,10 @@ def _image_of(op: str, roi: Tensor, count: int) -> int:
     return image
 
 
-def _bins(start: float, length: float, bins: int, samples: int, size: int, like: Tensor) -> Tensor:
-    """The matrix [bins, size] that averages, in each bin, samples between the points of a line, of
-    the dtype of `like`."""
+def _bins(start: float, length: float, bins: int, ratio: int, size: int, like: Tensor) -> Tensor:
+    """The matrix [bins, size] that averages, in each bin, samples between the points of a line:
+    `ratio` of them, or about one a point where that is not positive. Of the dtype of `like`."""
+    samples = ratio if ratio > 0 else max(math.ceil(length / bins), 0)
     dtype = _C.float64 if like.dtype == _C.float64 else _C.float32
     steps = (_C.arange(bins * samples, dtype=dtype) + 0.5) / max(samples, 1)
     at = steps * (length / bins) + start
@@ -76,10 +77,11 @@ def _bins(start: float, length: float, bins: int, samples: int, size: int, like:
 
 
 def _touched(start: float, length: float, size: int) -> tuple[int, int]:
-    """The points of a line that samples of a region lie between."""
+    """The points of a line that samples of a region lie between; all of them for NaN."""
     low, high = min(start, start + length), max(start, start + length)
-    first = min(max(math.floor(low), 0), size - 1)
-    return first, min(max(math.floor(high) + 2, first + 1), size)
+    first = math.floor(min(max(0.0, low), size - 1.0))
+    last = math.floor(max(min(size - 1.0, high), 0.0))
+    return first, min(max(last + 2, first + 1), size)
 
 
 @composed("torchvision::roi_align")
@@ -99,10 +101,8 @@ def roi_align(
         high = float(roi[4]) * spatial_scale - shift - top
         if not aligned:
             wide, high = max(wide, 1.0), max(high, 1.0)
-        rows = sampling_ratio if sampling_ratio > 0 else max(math.ceil(high / pooled_height), 0)
-        columns = sampling_ratio if sampling_ratio > 0 else max(math.ceil(wide / pooled_width), 0)
-        by_row = _bins(top, high, pooled_height, rows, height, input)
-        by_column = _bins(left, wide, pooled_width, columns, width, input)
+        by_row = _bins(top, high, pooled_height, sampling_ratio, height, input)
+        by_column = _bins(left, wide, pooled_width, sampling_ratio, width, input)
         y, y_end = _touched(top, high, height)
         x, x_end = _touched(left, wide, width)
         part = input[image, :, y:y_end, x:x_end]
@@ -199,10 +199,8 @@ def ps_roi_align(
         box = roi * spatial_scale - 0.5
         left, top = float(box[1]), float(box[2])
         wide, high = float(box[3]) - left, float(box[4]) - top
-        rows = sampling_ratio if sampling_ratio > 0 else max(math.ceil(high / pooled_height), 0)
-        columns = sampling_ratio if sampling_ratio > 0 else max(math.ceil(wide / pooled_width), 0)
-        sums.append(_bins(top, high, pooled_height, rows, input.size(2), input))
-        sums.append(_bins(left, wide, pooled_width, columns, input.size(3), input))
+        sums.append(_bins(top, high, pooled_height, sampling_ratio, input.size(2), input))
+        sums.append(_bins(left, wide, pooled_width, sampling_ratio, input.size(3), input))
     return _of_positions("ps_roi_align", input, rois, sums, pooled_height, pooled_width)
 
 

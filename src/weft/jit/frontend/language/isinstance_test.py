@@ -14,17 +14,13 @@ from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.language.control_flow import Condition, name_of
 from weft.jit.frontend.source.errors import FrontendError, fail
 from weft.jit.frontend.source.resolver import MISSING
+from weft.jit.frontend.types.annotations import PYTHON_CLASSES
 from weft.jit.frontend.types.classes import python_class_of
 from weft.jit.frontend.values import Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.source import SourceRange
 
 _LOOSE: dict[Any, Any] = {list: ty.ListType, tuple: ty.TupleType, dict: ty.DictType}
-_PYTHON: dict[Any, type] = {
-    **{ty.INT: int, ty.FLOAT: float, ty.COMPLEX: complex, ty.BOOL: bool, ty.STR: str},
-    **{ty.NONE: type(None), ty.TENSOR: Tensor, ty.DEVICE: _C.device, ty.DTYPE: _C.dtype},
-    **{ty.ListType: list, ty.TupleType: tuple, ty.DictType: dict},
-}
 _ANY_OF: dict[Any, ty.Type] = {
     ty.ListType: ty.ANY_LIST,
     ty.TupleType: ty.ANY_TUPLE,
@@ -106,7 +102,8 @@ def _matches(type: ty.Type, test: Any) -> bool:
         return ty.is_subtype(type, test) and type is not ty.ANY
     if test in _LOOSE.values():
         return isinstance(type, test)
-    cls = _PYTHON.get(type) or _PYTHON.get(type.__class__) or python_class_of(type)
+    known = PYTHON_CLASSES
+    cls = known.get(type) or known.get(type.__class__) or python_class_of(type)
     return cls is not None and issubclass(cls, test)
 
 

@@ -49,6 +49,12 @@ _PLAIN: dict[Any, ty.Type] = {
     Generator: ty.GENERATOR,
 }
 
+#: by type without parts, and by kind of container, the class of its values in Python
+PYTHON_CLASSES: dict[Any, type] = {
+    **{t: cls for cls, t in _PLAIN.items() if isinstance(cls, type) and isinstance(t, ty.BaseType)},
+    **{ty.ListType: list, ty.TupleType: tuple, ty.DictType: dict},
+}
+
 # What annotations and type comments name without an import, as in torch.jit.
 TYPE_NAMES: dict[str, Any] = {
     **{
