@@ -140,13 +140,13 @@ ABSENT = """
     class Layer(nested_tensor, torch.nn.Module):
         pass
 
-    def f(x: torch.masked.MaskedTensor | None, dim: torch.export.Dim = torch.hspmm.default): ...
+    def f(x: torch.masked.MaskedTensor | None, dim: torch.export.ShapesCollection = torch.hspmm.default): ...
 
     assert not isinstance(1, torch.fx.experimental.symbolic_shapes.ShapeEnv)
     # Probes are answered as they are.
     assert not hasattr(torch, "hspmm") and getattr(torch, "npu", 0) == 0
     assert not hasattr(torch, "nonsense") and hasattr(torch, "compile")
-    for use in (Layer, torch.hspmm, lambda: bool(torch.export.Dim), lambda: f.__defaults__[0] + 1,
+    for use in (Layer, torch.hspmm, lambda: bool(torch.export.ShapesCollection), lambda: f.__defaults__[0] + 1,
                 lambda: len(torch.masked.MaskedTensor), lambda: torch.masked.MaskedTensor().x):
         try:
             use()
@@ -178,7 +178,7 @@ def test_absent_names_can_be_mentioned_and_not_used(tmp_path: Path) -> None:
     places = (
         "nested.nested_tensor",
         "hspmm",
-        "export.Dim",
+        "export.ShapesCollection",
         "hspmm.default",
         "masked.MaskedTensor",
     )
@@ -225,7 +225,7 @@ KEYS = """
         print(error)
     print(isinstance(ReduceOp.SUM, ReduceOp.RedOpType), ReduceOp.RedOpType.SUM == ReduceOp.SUM)
     print(hasattr(torch.ops.aten, "_pin_memory"), torch.ops.aten._pin_memory.default)
-    print({torch.ops.aten._unsafe_view: 1}, hasattr(torch.ops.aten, "_unsafe_view"))
+    print({torch.ops.aten._chunk_cat: 1}, hasattr(torch.ops.aten, "_chunk_cat"))
     print(torch.nn.init.kaiming_uniform_.__module__)
     active = torch._C._are_functorch_transforms_active
     torch.vmap(lambda x: print(active(), end=" ") or x)(x)
@@ -244,7 +244,7 @@ def test_names_that_libraries_import(tmp_path: Path) -> None:
         "_ExcludeDispatchKeyGuard: expected keys of autocast, got CPU",
         "True True",
         "False <torch.ops.aten._pin_memory.default, which weft lacks>",
-        "{<torch.ops.aten._unsafe_view, which weft lacks>: 1} False",
+        "{<torch.ops.aten._chunk_cat, which weft lacks>: 1} False",
         "torch.nn.init",
         "True False",
         "[Shard(dim=0), Replicate(), Partial(avg)] False True",

@@ -23,6 +23,7 @@ ALLOWED = {
     "src/weft/_functions/": "public names, and what they call reductions",
     "src/weft/_runtime/torch_function.py": "methods behind Python's operators",
     "src/weft/array_api/": "the names of the standard",
+    "src/weft/export/": "PyTorch's names in its files, and the operators of Python's syntax",
     "src/weft/fx/": "PyTorch's names in graphs, and the operators of Python's syntax",
     "src/weft/autograd/graph.py": "words of an option",
     "src/weft/distributed/tensor/": "rules of placements that do not follow from facts",

@@ -31,7 +31,7 @@ class Purpose(NamedTuple):
 
 
 PURPOSES = (
-    Purpose("frontend of programs", 9_000, 12_579, "src/weft/jit/frontend/*"),
+    Purpose("frontend of programs", 9_000, 12_593, "src/weft/jit/frontend/*"),
     Purpose(
         "Python's builtins in programs",
         4_000,
@@ -47,11 +47,17 @@ PURPOSES = (
         "src/weft/jit/archive/vision.py src/weft/library/_provided.py src/weft/library/_images.py "
         "src/weft/library/_vision.py src/weft/library/_audio.py",
     ),
-    Purpose("archives", 4_845, 5_549, "src/weft/jit/archive/*"),
+    Purpose(
+        "exported programs",
+        3_150,
+        3_150,
+        "src/weft/export/* src/weft/jit/archive/exported.py",
+    ),
+    Purpose("archives", 4_845, 5_626, "src/weft/jit/archive/*"),
     Purpose(
         "programs without Python",
         4_000,
-        4_612,
+        4_622,
         "csrc/capi/* csrc/runtime/zip_reader.* csrc/runtime/compiled_module.* "
         "csrc/runtime/custom_operator.* csrc/runtime/operator_schema.* "
         "csrc/bindings/jit_host_operators.cpp "
@@ -99,7 +105,7 @@ PURPOSES = (
     Purpose(
         "tracing; shapes in Python",
         2_500,
-        3_300,
+        3_313,
         "src/weft/jit/tracing/* src/weft/jit/passes/shape*",
     ),
     Purpose("IR, passes, code generation, programs in Python", 10_000, 13_188, "src/weft/jit/*"),
@@ -194,7 +200,7 @@ PURPOSES = (
     Purpose(
         "operators that programs define",
         1_650,
-        1_709,
+        1_801,
         "src/weft/library/* src/weft/ops.py",
     ),
     Purpose(

@@ -45,11 +45,12 @@ GENERATED = {
 PYTHON_RULES: dict[str, tuple[str, ...]] = {
     "weft._ops": ("weft._kernels.lang", "weft._kernels.types"),
     "weft._kernels": ("weft._ops", "llvmlite"),
-    "weft._command": ("weft", "weft.jit", "numpy"),
+    "weft._command": ("weft", "weft.jit", "weft.serialization", "numpy"),
     "weft.compat": ("weft", "weft.nn"),
     "weft.compiler": ("weft", "weft.nn"),
     "weft.distributed": ("weft", "weft.nn", "weft.optim", "weft.serialization", "mpi4py"),
     "weft.distributions": ("weft", "weft.nn"),
+    "weft.export": ("weft", "weft.nn", "weft.serialization", "weft.utils._pytree"),
     "weft.func": ("weft", "weft.utils._pytree"),
     "weft.fx": ("weft", "weft.nn", "weft.serialization", "weft.utils"),
     "weft.hub": ("weft", "weft.serialization"),

@@ -9,9 +9,9 @@ from __future__ import annotations
 #: submodules, shown as attributes of weft
 _MODULES = (
     "accelerator amp array_api autograd backends compiler cpu cuda distributed distributions "
-    "fft func functional futures fx hub jit library linalg masked memory mps multiprocessing nn "
-    "onnx ops optim overrides profiler quasirandom random return_types serialization signal "
-    "sparse special testing types utils version xpu"
+    "export fft func functional futures fx hub jit library linalg masked memory mps "
+    "multiprocessing nn onnx ops optim overrides profiler quasirandom random return_types "
+    "serialization signal sparse special testing types utils version xpu"
 )
 MODULES = frozenset(_MODULES.split())
 

@@ -7,14 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import weft
+from weft.export._read import is_program
 from weft.jit.aot.compile import aot_compile
 from weft.jit.archive.load import load
 from weft.jit.frozen import freeze
+from weft.serialization.source import open_source
+from weft.serialization.zip_reader import ZipReader
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The archive, where the result goes, and methods besides those that are found."""
-    parser.add_argument("archive", help="what torch.jit.save wrote")
+    parser.add_argument("archive", help="what torch.jit.save or torch.export.save wrote")
     parser.add_argument(
         "-o", "--output",
         help="the compiled file; by default archive.weft. One whose name ends in .pt is an archive "
@@ -61,12 +64,19 @@ def run(given: argparse.Namespace) -> None:
     for schema in given.operator:
         name, bracket, rest = schema.partition("(")
         weft.library.define(name.strip(), bracket + rest)
-    module = load(given.archive)
+    module = _module(given.archive)
     if given.freeze:
         module = freeze(module.eval(), preserved_attrs=given.method)
     archive, targets = output.suffix == ".pt", given.target.split(",")
     aot_compile(module, output, given.method, examples, targets, archive, given.packed)
     print(f"{output}: {output.stat().st_size} bytes")
+
+
+def _module(path: str) -> Any:
+    """The program of an archive, or of a file that torch.export.save wrote."""
+    with open_source(path, "load") as source:
+        is_exported = is_program(ZipReader(source))
+    return weft.jit.script(weft.export.load(path).module()) if is_exported else load(path)
 
 
 def _example(text: str) -> Any:

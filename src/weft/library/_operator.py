@@ -66,10 +66,17 @@ class _Within(threading.local):
 _within = _Within()
 
 
+_overload_of: Callable[[Operator], Any]
+
+
+def set_overloads(overload_of: Callable[[Operator], Any]) -> None:
+    """Tells how the object is made by which programs call an operator."""
+    global _overload_of
+    _overload_of = overload_of
+
+
 class Operator:
     """One overload. Programs call the object `overload` (`weft.ops.mylib.f.default`)."""
-
-    overload: Any
 
     def __init__(self, qualname: str, schema: Schema) -> None:
         self.qualname = qualname
@@ -82,6 +89,11 @@ class Operator:
         self.autocast: dict[str, Any] = {}
         self.may_alias = True
         self.compiled: Callable[..., Any] | None = None  # what programs compile where they call it
+
+    @functools.cached_property
+    def overload(self) -> Any:
+        """The object by which programs call it."""
+        return _overload_of(self)
 
     def __repr__(self) -> str:
         return f"<operator {self.qualname}>"

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
 from weft import _C
-from weft._runtime import torch_function
+from weft._runtime import lazy, torch_function
 from weft.jit import schemas
 from weft.jit.archive import vision  # noqa: F401, which registers torchvision's operators
 from weft.jit.archive.functions import COMPOSED
 from weft.library._infer import infer_schema
-from weft.library._operator import OPERATORS, Operator, define_composed
+from weft.library._operator import OPERATORS, Operator, define_composed, set_overloads
 from weft.library._schema import Schema
 
 
@@ -192,7 +193,8 @@ class TablePacket(OpOverloadPacket):
     def _overload(self, name: str) -> OpOverload | None:
         operator = self._operators.get(name)
         if operator is None:
-            return None
+            written = _written("aten", self.__name__)
+            return None if written is None else written._overload(name)
         schema = Schema(operator.name, operator.text)
         made: OpOverload
 
@@ -214,6 +216,72 @@ class TablePacket(OpOverloadPacket):
 
     def _chosen(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return self._function(*args, **kwargs)
+
+
+class WrittenPacket(OpOverloadPacket):
+    """An operator of PyTorch that functions of weft do, as archives call it. Under the name of each
+    overload stands the operator, which takes the function that the arguments fit."""
+
+    def __init__(
+        self, namespace: str, name: str, functions: list[tuple[Callable[..., Any], str]]
+    ) -> None:
+        super().__init__(namespace, name)
+        self._functions = functions
+
+    @property
+    def _weft_kind(self) -> str:
+        return f"{self._namespace}::{self.__name__}"
+
+    def _overload(self, name: str) -> OpOverload:
+        return WrittenOverload(self, name)
+
+    def overloads(self) -> list[str]:
+        return ["default"]
+
+    def _chosen(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        for function, text in self._functions[:-1]:
+            schema = Schema(self._weft_kind, text)
+            try:
+                schema.check(schema.bind(args, kwargs))
+            except RuntimeError:
+                continue
+            return _called(function, schema, args, kwargs)
+        function, text = self._functions[-1]
+        return _called(function, Schema(self._weft_kind, text), args, kwargs)
+
+
+def _called(
+    function: Callable[..., Any], schema: Schema, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """A call of a function, whose parameters may have other names than the operator's."""
+    if not hasattr(function, "__code__"):
+        return function(*args, **kwargs)
+    names = [each.name for each in schema.parsed.args]
+    own = dict(zip(names, inspect.signature(function).parameters))
+    given = [_number(v, own.get(n)) for n, v in zip(names, args)]
+    return function(
+        *given,
+        *args[len(given) :],
+        **{own.get(n, n): _number(v, own.get(n)) for n, v in kwargs.items()},
+    )
+
+
+def _number(value: Any, name: str | None) -> Any:
+    """Functions of archives take a dtype as its number."""
+    return value._number if name == "number" and isinstance(value, _C.dtype) else value
+
+
+class WrittenOverload(OpOverload):
+    """One overload of an operator that functions of weft do."""
+
+    def __init__(self, packet: WrittenPacket, name: str) -> None:
+        head, bracket, rest = packet._functions[0][1].partition("(")
+        text = f"{head}.{name}{bracket}{rest}" if name else head + bracket + rest
+        super().__init__(packet, Schema(packet._weft_kind, text), packet)
+
+    @property
+    def _weft_kind(self) -> str:
+        return self._schema.name
 
 
 class Namespace(ModuleType):
@@ -280,7 +348,14 @@ def _packet(space: str, name: str) -> OpOverloadPacket | None:
         rows = [each for each in schemas.candidates(qualname) if not each.is_builtin]
         if rows and hasattr(_C._aten, name):
             return TablePacket(name, rows)
+        return _written(space, name)
     return _composed(space, name)
+
+
+def _written(space: str, name: str) -> WrittenPacket | None:
+    """An operator of PyTorch that archives call by functions of weft."""
+    functions = lazy.value("weft.jit.archive.operators", "functions_of")(f"{space}::{name}")
+    return WrittenPacket(space, name, functions) if functions else None
 
 
 def _composed(space: str, name: str) -> OpOverloadPacket | None:
@@ -296,3 +371,6 @@ def _composed(space: str, name: str) -> OpOverloadPacket | None:
 def _by_name(space: str, name: str, overload: str = "") -> Any:
     packet = getattr(namespace(space), name)
     return getattr(packet, overload) if overload else packet
+
+
+set_overloads(overload_of)

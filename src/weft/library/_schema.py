@@ -128,6 +128,8 @@ def _with_objects(arg: Arg) -> Arg:
     value = arg.default
     if arg.base == "ScalarType" and isinstance(value, int):
         value = next(dtype for dtype in _C._dtypes if dtype._number == value)
+    elif arg.base == "MemoryFormat" and isinstance(value, int):
+        value = _C._memory_formats[value]
     elif arg.base in ("ScalarType", "Device") and isinstance(value, str):
         value = _C.device(value) if arg.base == "Device" else getattr(_C, value, None)
     return arg._replace(default=value)

@@ -26,6 +26,12 @@ def operator_of(function: Function) -> str | None:
     return None if found is None else found[0]
 
 
+def function_of(function: Function) -> Callable[..., Any] | None:
+    """The Python function that stands for the operator."""
+    found = _found(function)
+    return None if found is None else found[1]
+
+
 def _found(function: Function) -> tuple[str, Callable[..., Any]] | None:
     """The operator, and the Python function that stands for it."""
     name = base_name(function)

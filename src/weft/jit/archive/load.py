@@ -14,6 +14,7 @@ from weft.jit.archive.code import CODE, ArchiveCode
 from weft.jit.archive.legacy import LIBRARIES, TREE, LegacyModules, get, read_tensors, read_tree
 from weft.jit.archive.names import is_known
 from weft.jit.archive.objects import build, global_finder
+from weft.jit.archive.operators import NEWEST
 from weft.jit.archive.unknown import unknown_operators
 from weft.jit.cache.cached_programs import CachedPrograms
 from weft.jit.ir.literals import own
@@ -25,7 +26,6 @@ from weft.serialization.unpickle import Unpickler
 from weft.serialization.zip_reader import ZipReader
 
 _MAX_PICKLE = 1 << 30
-_NEWEST = 10
 
 
 def load(
@@ -118,8 +118,8 @@ def _version(archive: ZipReader) -> int:
     # From version 6 on PyTorch writes it to the first of these.
     records = [name for name in (".data/version", "version") if name in archive]
     text = archive.read(records[0], 64) if records else b"1"
-    if not text.strip().isdigit() or not 1 <= int(text) <= _NEWEST:
-        raise LoadError(f"load: expected an archive of version 1 to {_NEWEST}, got {text[:20]!r}")
+    if not text.strip().isdigit() or not 1 <= int(text) <= NEWEST:
+        raise LoadError(f"load: expected an archive of version 1 to {NEWEST}, got {text[:20]!r}")
     return int(text)
 
 

@@ -6,11 +6,13 @@ the operator's own signature in `functions`.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft import _C
-from weft.jit.archive import attention, images, traced, vision  # noqa: F401, which register
+from weft._ops.schema import parse
+from weft.jit.archive import attention, exported, images, traced, vision  # noqa: F401, which register
 from weft.jit.archive.former import FORMER
 from weft.jit.archive.functions import COMPOSED, NUMBER_FIRST
 from weft.jit.archive.numbers import (
@@ -21,17 +23,18 @@ from weft.jit.archive.numbers import (
     may_be_number,
     optional_dtype_of,
 )
-from weft.jit.archive.same import find
+from weft.jit.archive.same import find, parameter_name
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.language.calls import candidates, parameters_of, try_operator
 from weft.jit.frontend.language.generic import choose_overload, overload_parameters
-from weft.jit.frontend.language.objects import CustomOperator
+from weft.jit.frontend.language.objects import CustomOperator, set_named_operators
 from weft.jit.frontend.source.errors import FrontendError, UnknownOperator
 from weft.jit.frontend.values import UNKNOWN, Arg, Call, Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.library import _operator as library
-from weft.library._overloads import overload_of
+from weft.library._infer import infer_schema
 
+NEWEST = 10  # version of archives
 _BY_NUMBER: dict[ty.Type, Any] = {
     ty.DTYPE: NUMBERED_DTYPES,
     ty.LAYOUT: {0: _C.strided},
@@ -75,7 +78,7 @@ class Operator(Sugared):
             return _call_composed(c, self.kind, call)
         custom = library.find(self.kind)
         if custom is not None:
-            return CustomOperator(overload_of(custom), self.kind).call(c, call)
+            return CustomOperator(custom.overload, self.kind).call(c, call)
         if overloads:
             return c.call_operator(self.kind, call)  # which tells why none fits
         function = find(self.kind)
@@ -105,6 +108,36 @@ def _with_number(c: Compiler, kind: str, call: Call) -> Call:
     args = list(call.args)
     args[1] = Arg(Simple(c.constant(held.item())), args[1].range)
     return call._replace(args=args)
+
+
+def functions_of(kind: str) -> list[tuple[Callable[..., Any], str]]:
+    """The functions that do an operator which is not of the table, each with its schema, in which
+    parameters have PyTorch's names."""
+    written = find(kind)
+    functions = COMPOSED.get(kind, [] if written is None else [written])
+    return [(each, _text_of(each, kind)) for each in functions]
+
+
+def _text_of(function: Callable[..., Any], kind: str) -> str:
+    name = kind.partition("::")[2]
+    rows = candidates(f"aten::{function.__name__}")
+    if not hasattr(function, "__code__") and rows:
+        return f"{name}({rows[0].text.partition('(')[2]}"  # of the table under another name
+    try:
+        schema = parse(infer_schema(function, mutates_args=(), op_name=name))
+    except ValueError:  # of types that schemas have not: names are what is needed
+        schema = parse(f"{name}({_plain_parameters(function)}) -> Tensor")
+    args = tuple(arg._replace(name=parameter_name(kind, arg.name)) for arg in schema.args)
+    return str(schema._replace(args=args))
+
+
+def _plain_parameters(function: Callable[..., Any]) -> str:
+    texts = []
+    for each in inspect.signature(function).parameters.values():
+        if each.kind is each.KEYWORD_ONLY and "*" not in texts:
+            texts.append("*")
+        texts.append(f"Tensor? {each.name}" + ("" if each.default is each.empty else "=None"))
+    return ", ".join(texts)
 
 
 def is_known(kind: str) -> bool:
@@ -203,3 +236,10 @@ def _as_number(c: Compiler, result: Sugared, call: Call) -> Sugared:
     if isinstance(result, Simple) and result.v.type in (ty.DTYPE, ty.LAYOUT):
         return as_number(c, result, call.range)
     return result
+
+
+def _named(kind: str) -> Operator:
+    return Operator(kind, NEWEST, "{} is no operator of weft".format)
+
+
+set_named_operators(_named)

@@ -128,3 +128,34 @@ _CALLED = {
 def find(kind: str) -> Callable[..., Any] | None:
     """weft's function of an operator's name, if there is one."""
     return _CALLED.get(kind)
+
+
+# What PyTorch calls the first parameter; of all others "self".
+_FIRST = {
+    name: first
+    for first, names in {
+        "input": """_convolution _convolution_mode _native_batch_norm_legit_no_training
+            _pack_padded_sequence alpha_dropout
+            batch_norm_stats conv3d conv_transpose1d conv_transpose3d convolution dropout
+            feature_alpha_dropout feature_dropout group_norm gru gru_cell instance_norm
+            linalg_matrix_rank lstm lstm_cell native_batch_norm native_dropout native_group_norm
+            native_layer_norm poisson_nll_loss rms_norm rnn_relu rnn_relu_cell rnn_tanh
+            rnn_tanh_cell""",
+        "x": """special_chebyshev_polynomial_t special_chebyshev_polynomial_u
+            special_chebyshev_polynomial_v special_chebyshev_polynomial_w
+            special_hermite_polynomial_h special_hermite_polynomial_he
+            special_laguerre_polynomial_l special_legendre_polynomial_p
+            special_scaled_modified_bessel_k0 special_scaled_modified_bessel_k1
+            special_shifted_chebyshev_polynomial_t special_shifted_chebyshev_polynomial_u
+            special_shifted_chebyshev_polynomial_v special_shifted_chebyshev_polynomial_w
+            special_spherical_bessel_j0""",
+    }.items()
+    for name in names.split()
+}
+
+
+def parameter_name(kind: str, name: str) -> str:
+    """What PyTorch calls a parameter of an operator, which the function calls `name`."""
+    if name == "input":
+        return _FIRST.get(kind.partition("::")[2], "self")
+    return "dtype" if name == "number" else name

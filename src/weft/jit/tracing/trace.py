@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from weft._C import Tensor
@@ -163,10 +163,10 @@ class _Traced:
 
     def run(
         self, func: Callable[..., Any], call: Call, names: list[str], strict: bool,
-        module: tuple[Module, Any] | None = None,
+        module: tuple[Module, Any] | None = None, recorder_of: type[Recorder] = Recorder,
     ) -> None:  # fmt: skip
         """Runs the function and writes the graph."""
-        recorder = Recorder(self.graph, _run.__code__)
+        recorder = recorder_of(self.graph, _run.__code__)
         if module is not None:
             assert self.owner is not None
             recorder.modules = Attributes(*module, self.owner)
@@ -194,6 +194,19 @@ class _Traced:
         made.returns = self.graph.returns[0].type
         verify(self.graph, schemas.of)
         return made
+
+
+def recorded(
+    func: Callable[..., Any], module: Module, tensors: Sequence[Any], recorder_of: type[Recorder]
+) -> Graph:
+    """The graph of a function of tensors, with what it reads of a module: its first input."""
+    with LOCK:
+        info = traced_info(module, {})
+    traced = _Traced("forward", info.type)
+    names = [f"input_{i}" for i in range(len(tensors))]
+    traced.run(func, Call(tuple(tensors), {}), names, False, (module, info), recorder_of)
+    verify(traced.graph, schemas.of)
+    return traced.graph
 
 
 def _run(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import functools
 import types as python_types
+from collections.abc import Callable
 from typing import Any
 
 from weft import _C
@@ -34,7 +35,7 @@ from weft.jit.frontend.types.signatures import (
     signature_of,
     type_or_tensor,
 )
-from weft.jit.frontend.values import UNKNOWN, Arg, Call, Dots, Simple, Sugared, TupleLiteral
+from weft.jit.frontend.values import UNKNOWN, Arg, Call, Dots, Known, Simple, Sugared, TupleLiteral
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
@@ -142,10 +143,23 @@ class Partial(PythonObject):
 
 
 class NamedOperator(PythonObject):
-    """An operator of weft by its name, as weft.ops.aten.add, or an overload of it."""
+    """An operator by its name, as weft.ops.aten.add, or an overload of it."""
 
     def call(self, c: Compiler, call: Call) -> Sugared:
-        return c.call_operator(self.obj._weft_kind, call)
+        return _named_operator(self.obj._weft_kind).call(c, call)
+
+
+def _of_table(kind: str) -> Sugared:
+    return Known(kind, lambda c, call: c.call_operator(kind, call))
+
+
+_named_operator: Callable[[str], Sugared] = _of_table
+
+
+def set_named_operators(find: Callable[[str], Sugared]) -> None:
+    """Lets `find` give what operators mean by their names: those beyond the table, too."""
+    global _named_operator
+    _named_operator = find
 
 
 def function_value(c: Compiler, obj: Any, range: SourceRange, what: str) -> Sugared | None:

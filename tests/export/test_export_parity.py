@@ -1,0 +1,140 @@
+"""Exported programs beside PyTorch's: each library runs what the other one wrote."""
+
+from __future__ import annotations
+
+import copy
+import io
+import warnings
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+from weft.utils._pytree import tree_leaves
+
+from .modules import cases, dims
+
+pytestmark = pytest.mark.parity
+NAMES = list(cases(weft))
+
+
+@pytest.fixture(scope="module")
+def torch() -> Any:
+    return pytest.importorskip("torch")
+
+
+def converted(given: Any, library: Any) -> Any:
+    """Arguments with another library's tensors."""
+    if isinstance(given, (tuple, list)):
+        return type(given)(converted(each, library) for each in given)
+    if isinstance(given, dict):
+        return {key: converted(each, library) for key, each in given.items()}
+    return library.from_numpy(given.numpy().copy()) if hasattr(given, "numpy") else given
+
+
+def arrays(library: Any, module: Any, args: Any, kwargs: Any) -> list[Any]:
+    """What a call gives."""
+    with library.no_grad():
+        result = module(*converted(args, library), **kwargs)
+    return [each.numpy() if hasattr(each, "numpy") else each for each in tree_leaves(result)]
+
+
+def assert_close(got: list[Any], wanted: list[Any]) -> None:
+    assert len(got) == len(wanted)
+    for one, other in zip(got, wanted):
+        if isinstance(one, np.ndarray):
+            assert one.dtype == other.dtype
+            np.testing.assert_allclose(one, other, 1e-4, 1e-5)
+        else:
+            assert one == other
+
+
+def bytes_of(library: Any, name: str) -> tuple[bytes, Any, Any]:
+    case = cases(library)[name]
+    module = case.module.eval()
+    expected = copy.deepcopy(module)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        program = library.export.export(
+            module, case.args, case.kwargs, dynamic_shapes=dims(library, case.shapes)
+        )
+    file = io.BytesIO()
+    library.export.save(program, file)
+    return file.getvalue(), case, expected
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_weft_runs_what_pytorch_exported(torch: Any, name: str) -> None:
+    data, case, module = bytes_of(torch, name)
+    program = weft.export.load(io.BytesIO(data))
+    again = io.BytesIO()
+    weft.export.save(program, again)
+    for args in filter(None, (case.args, case.others)):
+        wanted = arrays(torch, copy.deepcopy(module), args, case.kwargs)
+        loaded = copy.deepcopy(program.module())
+        assert_close(arrays(weft, loaded, args, case.kwargs), wanted)
+        back = torch.export.load(io.BytesIO(again.getvalue())).module()
+        assert_close(arrays(torch, back, args, case.kwargs), wanted)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_pytorch_runs_what_weft_exported(torch: Any, name: str) -> None:
+    data, case, module = bytes_of(weft, name)
+    for args in filter(None, (case.args, case.others)):
+        wanted = arrays(weft, copy.deepcopy(module), args, case.kwargs)
+        loaded = torch.export.load(io.BytesIO(data)).module()
+        assert_close(arrays(torch, loaded, args, case.kwargs), wanted)
+
+
+@pytest.mark.parametrize("name", ["convolutions", "encoder", "LSTM", "functions"])
+def test_programs_call_the_operators_that_pytorch_calls(torch: Any, name: str) -> None:
+    found = []
+    for library in (weft, torch):
+        data, _, _ = bytes_of(library, name)
+        nodes = weft.export.load(io.BytesIO(data)).graph.nodes
+        named = (str(n.target) for n in nodes if n.op == "call_function")
+        found.append(Counter(each for each in named if each.startswith("aten.")))
+    shared = sum((found[0] & found[1]).values())
+    assert shared > 0.5 * sum(found[1].values()), (found[0] - found[1], found[1] - found[0])
+
+
+class Branches:
+    """torch.cond keeps both branches in PyTorch's programs."""
+
+    @staticmethod
+    def module(torch: Any) -> Any:
+        class Branch(torch.nn.Module):
+            def forward(self, x: Any) -> Any:
+                return torch.cond(x.sum() > 0, lambda x: x.sin(), lambda x: x.cos(), (x,))
+
+        class Modes(torch.nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.linear = torch.nn.Linear(3, 3)
+
+            def forward(self, x: Any) -> Any:
+                with torch.autocast("cpu", torch.bfloat16):
+                    y = self.linear(x)
+                return y.float() * 2
+
+        return {"branch": Branch(), "modes": Modes()}
+
+
+@pytest.mark.parametrize("name", ["branch", "modes"])
+def test_graphs_inside_graphs(torch: Any, name: str) -> None:
+    module, x = Branches.module(torch)[name], torch.ones(2, 3)
+    file = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.export.save(torch.export.export(module, (x,)), file)
+    program = weft.export.load(io.BytesIO(file.getvalue()))
+    again = io.BytesIO()
+    weft.export.save(program, again)
+    for each in (x, -x):
+        wanted = arrays(torch, module, (each,), {})
+        got = arrays(weft, program.module(), (each,), {})
+        np.testing.assert_allclose(got[0], wanted[0], 2e-2, 2e-2)
+        back = torch.export.load(io.BytesIO(again.getvalue())).module()
+        np.testing.assert_allclose(arrays(torch, back, (each,), {})[0], wanted[0], 2e-2, 2e-2)
