@@ -3,6 +3,7 @@ that may differ."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -116,6 +117,7 @@ def cases(torch: ModuleType) -> dict[str, Case]:
             Sizes(), (torch.randn(4, 6), torch.randn(3, 3)), {}, ({0: dim}, {0: "rows"}),
             (torch.randn(7, 6), torch.randn(2, 3)),
         ),
+        "names": Case(nn.Sequential(OrderedDict({"a-b": nn.Linear(3, 2)})), (torch.randn(2, 3),)),
         "shared": Case(Shared(), (torch.randn(2, 3),)),
         "LSTM": Case(nn.LSTM(4, 5, 2, bidirectional=True), (torch.randn(3, 2, 4),)),
         "GRU": Case(nn.GRU(4, 5, batch_first=True), (torch.randn(3, 2, 4),)),

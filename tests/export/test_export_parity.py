@@ -101,7 +101,7 @@ def test_programs_call_the_operators_that_pytorch_calls(torch: Any, name: str) -
 
 
 class Branches:
-    """torch.cond keeps both branches in PyTorch's programs."""
+    """Programs of PyTorch that call graphs."""
 
     @staticmethod
     def module(torch: Any) -> Any:
@@ -119,10 +119,16 @@ class Branches:
                     y = self.linear(x)
                 return y.float() * 2
 
-        return {"branch": Branch(), "modes": Modes()}
+        class WithoutGradients(torch.nn.Module):
+            def forward(self, x: Any) -> Any:
+                with torch.no_grad():
+                    y = x.exp()
+                return y * x
+
+        return {"branch": Branch(), "modes": Modes(), "without gradients": WithoutGradients()}
 
 
-@pytest.mark.parametrize("name", ["branch", "modes"])
+@pytest.mark.parametrize("name", ["branch", "modes", "without gradients"])
 def test_graphs_inside_graphs(torch: Any, name: str) -> None:
     module, x = Branches.module(torch)[name], torch.ones(2, 3)
     file = io.BytesIO()
@@ -134,7 +140,8 @@ def test_graphs_inside_graphs(torch: Any, name: str) -> None:
     weft.export.save(program, again)
     for each in (x, -x):
         wanted = arrays(torch, module, (each,), {})
-        got = arrays(weft, program.module(), (each,), {})
-        np.testing.assert_allclose(got[0], wanted[0], 2e-2, 2e-2)
+        for run in (program.module(), weft.jit.script(program.module())):
+            got = arrays(weft, run, (each,), {})
+            np.testing.assert_allclose(got[0], wanted[0], 2e-2, 2e-2)
         back = torch.export.load(io.BytesIO(again.getvalue())).module()
         np.testing.assert_allclose(arrays(torch, back, (each,), {})[0], wanted[0], 2e-2, 2e-2)

@@ -59,6 +59,21 @@ _OF_LISTS: dict[str, Callable[..., Any]] = {
     "_set_item": lambda items, index, item: (operator.setitem(items, index, item), items)[1],
     "slice": lambda items, start, stop, step: items[start:stop:step],
 }
+_INVERSE: dict[Any, Callable[..., Any]] = {
+    operator.eq: operator.ne,
+    operator.ne: operator.eq,
+    operator.lt: operator.ge,
+    operator.ge: operator.lt,
+    operator.gt: operator.le,
+    operator.le: operator.gt,
+}
+# Attributes of tensors that are views.
+_VIEWS = {
+    "numpy_T": "numpy_T.default",
+    "H": "matrix_H.default",
+    "mT": "mT.default",
+    "mH": "mH.default",
+}
 # Overloads of operators that functions of weft do, if not the one without a name: that of the first
 # parameter's name, or by the type of an argument.
 _BY_FIRST = ("gru", "lstm", "rnn_relu", "rnn_tanh")
@@ -121,6 +136,8 @@ def _open_call(graph: Program, node: Step) -> bool:
     function = inlining.callee(node)
     if function is None or operator_of(function) is not None or _is_resampling(function):
         return False
+    if len(function.graph.returns) != len(node.outputs):  # it only raises
+        raise NotImplementedError(f"export: expected operators of PyTorch, got {function.name}")
     mapping: dict[Value, Value] = dict(zip(function.graph.block.params, node.inputs))
     for each in function.graph.block:
         clone_node(each, node.owner, mapping, before=node)
@@ -236,15 +253,19 @@ class Converter:
     def _assert(self, holds: Node, taken: bool) -> None:
         """The program raises where it would decide otherwise."""
         text = "expected sizes and values like those of the export, got others"
-        aten, is_value = namespace("aten"), getattr(holds.target, "_opname", "") == "item"
-        if is_value:
+        while holds.target is symbolic.sym_not:
+            holds, taken = holds.args[0], not taken
+        aten = namespace("aten")
+        if getattr(holds.target, "_opname", "") == "item":
             tensor = holds.args[0]
             if not taken:
                 tensor = self._emit(aten.logical_not.default, (tensor,), {})
             made = self._add(aten._assert_async.msg, (tensor, text))
             made.meta["argument_names"] = ["self", "assert_msg"]
             return
-        holds = holds if taken else self._add(symbolic.sym_not, (holds,))
+        inverse = _INVERSE.get(holds.target)
+        if not taken:
+            holds = self._add(*((inverse, holds.args) if inverse else (symbolic.sym_not, (holds,))))
         self._add(aten._assert_scalar.default, (holds, text))
 
     def _call(self, step: Step, args: list[Any]) -> Any:
@@ -267,6 +288,10 @@ class Converter:
             return _OF_LISTS[name](*args)
         if step.kind == "aten::dim":
             return self.examples[args[0]].dim()
+        if step.kind == "prim::requires_grad":
+            return self.examples[args[0]].requires_grad
+        if found.is_builtin and name in _VIEWS:
+            return self._emit(_overload(_VIEWS[name]), tuple(args), {})
         if found.is_builtin:  # what tensors of these sizes have, or of constants
             if found.evaluate is None:
                 raise NotImplementedError(f"export: expected operators of PyTorch, got {step.kind}")
@@ -292,6 +317,13 @@ class Converter:
         name, written = operator_of(function), function_of(function)
         assert name is not None and written is not None
         short = name.partition("::")[2]
+        if short == "linalg_pinv" and args[1] is None:
+            named = {"hermitian": args[2], "atol": args[3], "rtol": args[4]}
+            is_tensor = any(isinstance(each, Node) for each in args[3:])
+            target = _overload(f"linalg_pinv.atol_rtol_{'tensor' if is_tensor else 'float'}")
+            made = self._emit(target, (args[0],), {k: v for k, v in named.items() if v})
+            made.meta["argument_names"] = ["self"]
+            return made
         target = _overload(f"{short}.{self._overload_of(short, written, args)}")
         shown = map(_Parameter, inspect.signature(written).parameters.values())
         return self._emit(target, *_arguments(list(shown), args))
@@ -310,8 +342,10 @@ class Converter:
     ) -> Node:  # fmt: skip
         """F.interpolate as one of PyTorch's operators."""
         dims = self.examples[input].dim() - 2
-        scales = None if scale is None else scale if isinstance(scale, list) else [scale] * dims
-        sizes = [size] * dims if size is not None and not isinstance(size, list) else size
+        scales, sizes = (
+            list(each) if isinstance(each, (list, tuple)) else each and [each] * dims
+            for each in (scale, size)
+        )
         if sizes is None and (recompute or mode == "area"):
             known = self.examples[input].shape[2:]
             sizes, scales = [int(n * s) for n, s in zip(known, scales or ())], None

@@ -49,6 +49,27 @@ def _first(result: Any) -> Any:
     return result[0] if isinstance(result, tuple) else result
 
 
+def _branch(name: str, args: Any, text_of: Callable[[Any], str]) -> str:
+    given = ", ".join(map(text_of, (*args[:3], tuple(args[3]))))
+    return f"{name} = torch.cond({given})"
+
+
+def _in_mode(mode: str, count: int) -> Callable[..., str]:
+    """A call behind `with`, whose mode takes the first arguments."""
+
+    def write(name: str, args: Any, text_of: Callable[[Any], str]) -> str:
+        told, called, *given = ", ".join(map(text_of, args[:count])), *map(text_of, args[count:])
+        return f"with {mode}({told}): {name} = {called}({', '.join(given)})"
+
+    return write
+
+
+#: how they stand in the code of a module
+STATEMENTS: dict[Any, Callable[..., str]] = {
+    cond: _branch,
+    wrap_with_set_grad_enabled: _in_mode("torch.set_grad_enabled", 1),
+    wrap_with_autocast: _in_mode("torch.autocast", 4),
+}
 OPERATORS = {
     each.__name__: each
     for each in (cond, wrap_with_set_grad_enabled, wrap_with_autocast, while_loop)

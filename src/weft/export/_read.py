@@ -17,9 +17,9 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
-from weft._runtime import symbolic
 from weft.export._higher_order import OPERATORS
 from weft.export._records import (
+    FUNCTIONS,
     MEMORY_FORMATS,
     TensorRecord,
     dtype_of,
@@ -64,41 +64,6 @@ _DAMAGED = (
 )  # fmt: skip
 # What PyTorch tells of a node for people.
 _TOLD = ("nn_module_stack", "source_fn_stack", "stack_trace", "torch_fn")
-
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    **{
-        f"_operator.{name}": getattr(operator, name)
-        for name in [
-            "add",
-            "and_",
-            "eq",
-            "floordiv",
-            "ge",
-            "getitem",
-            "gt",
-            "le",
-            "lshift",
-            "lt",
-            "mod",
-            "mul",
-            "ne",
-            "neg",
-            "or_",
-            "pos",
-            "pow",
-            "rshift",
-            "sub",
-            "truediv",
-        ]
-    },
-    **{f"math.{name}": getattr(math, name) for name in ("ceil", "floor", "trunc")},
-    "builtins.max": max,
-    "builtins.min": min,
-    **{
-        f"torch.{name}": getattr(symbolic, name)
-        for name in ["sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt"]
-    },
-}
 
 
 def read_program(source: Source) -> ExportedProgram:
@@ -448,8 +413,8 @@ def _name(given: Any) -> str:
 
 
 def _path(given: Any) -> str:
-    """Names and numbers with dots between them."""
-    if not re.fullmatch(r"\w+(\.\w+)*", expect(given, str)):
+    """Names of attributes with dots between them, which stand in code, some as texts."""
+    if not re.fullmatch(r"[\w :/+@#-]+(\.[\w :/+@#-]+)*", expect(given, str)):
         raise LoadError(f"load: expected the name of a tensor, got {given[:80]!r}")
     return given
 
@@ -488,7 +453,7 @@ def _targets(graph: Any) -> Iterator[str]:
 
 def _target(name: str) -> Any:
     """The function of a name; None for one that weft has not, or that programs may not call."""
-    return _FUNCTIONS.get(name) or (_operator(name) if name.startswith("torch.ops.") else None)
+    return FUNCTIONS.get(name) or (_operator(name) if name.startswith("torch.ops.") else None)
 
 
 def _operator(name: str) -> Any:

@@ -6,11 +6,15 @@ value of one of several types is an object with one key that names the type ("as
 
 from __future__ import annotations
 
+import math
+import operator
 import re
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from weft import _C
 from weft._C import Tensor
+from weft._runtime import symbolic
 from weft.serialization.errors import LoadError
 
 #: dtypes by their numbers, which are not those of TorchScript
@@ -31,6 +35,43 @@ MEMORY_FORMATS = {
     2: _C.channels_last,
     3: _C.channels_last_3d,
     4: _C.preserve_format,
+}
+
+
+#: what programs call besides operators
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    **{
+        f"_operator.{name}": getattr(operator, name)
+        for name in [
+            "add",
+            "and_",
+            "eq",
+            "floordiv",
+            "ge",
+            "getitem",
+            "gt",
+            "le",
+            "lshift",
+            "lt",
+            "mod",
+            "mul",
+            "ne",
+            "neg",
+            "or_",
+            "pos",
+            "pow",
+            "rshift",
+            "sub",
+            "truediv",
+        ]
+    },
+    **{f"math.{name}": getattr(math, name) for name in ("ceil", "floor", "trunc")},
+    "builtins.max": max,
+    "builtins.min": min,
+    **{
+        f"torch.{name}": getattr(symbolic, name)
+        for name in ["sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt"]
+    },
 }
 
 

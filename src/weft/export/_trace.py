@@ -18,7 +18,7 @@ from weft import _C
 from weft._C import Tensor
 from weft.autograd.grad_mode import no_grad
 from weft.export._convert import Converter, portable, run_node
-from weft.export._records import Expression, Size, TensorRecord, record_of
+from weft.export._records import FUNCTIONS, Expression, Size, TensorRecord, record_of
 from weft.export.dynamic_shapes import symbols_of
 from weft.export.exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature
 from weft.export.graph_signature import (
@@ -270,7 +270,15 @@ class _Export:
             self.graph.call_function(copy_, (self.held[path], value), name="copy_")
         self.graph.output(tuple(results))
         _Sizes(self, nodes, examples).settle()
+        for node in reversed(self.graph.nodes):
+            if node.op == "call_function" and node.args[:1] == (True,) and not node.users:
+                self.graph.erase_node(node)  # an assertion about sizes that do not differ
         self.graph.eliminate_dead_code(_stays)
+        for node in [n for n in self.graph.nodes if n.op == "call_function"]:
+            if not hasattr(node.target, "_schema") and node.target not in FUNCTIONS.values():
+                raise NotImplementedError(
+                    f"export: expected operators of PyTorch, got {node.target!r}"
+                )
 
     def _outputs(self) -> list[OutputSpec]:
         specs = []
@@ -328,6 +336,11 @@ def _argument_names(module: Module, args: tuple[Any, ...]) -> list[str]:
 
 
 # Sizes --------------------------------------------------------------------------------------------
+
+
+_RELATIONS: dict[Any, str] = {
+    getattr(operator, name.lower()): name for name in ("Eq", "Ne", "Lt", "Le", "Gt", "Ge")
+}
 
 
 class _Sizes:
@@ -459,11 +472,19 @@ class _Sizes:
 
     def _settle_number(self, node: Node, values: list[Any]) -> None:
         node.meta["number_type"] = type(values[0])
-        self._describe_number(node, values)
+        if node.all_input_nodes:
+            self._describe_number(node, values)
+        else:  # of constants
+            self._replace(node, values[0])
 
     def _describe_number(self, node: Node, values: list[Any]) -> None:
         """A number that is the same for all sizes is a constant, unless a tensor's value gives
         it."""
+        relation = _RELATIONS.get(node.target)
+        if relation is not None:
+            sides = (n.meta["number"] if isinstance(n, Node) else n for n in node.args)
+            node.meta["number"] = Expression(f"{relation}({', '.join(map(str, sides))})", None)
+            return
         is_value = getattr(node.target, "_opname", "") == "item" or any(
             "number" in each.meta for each in node.all_input_nodes
         )

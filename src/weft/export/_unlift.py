@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from weft._C import Tensor
+from weft.export._higher_order import STATEMENTS
 from weft.export._records import Expression, TensorRecord
 from weft.export.graph_signature import ConstantArgument, InputKind, OutputKind
 from weft.fx import Graph, GraphModule, Node
@@ -52,6 +53,11 @@ class _Signature(CodeGen):
         rest = ["*", *parameters[len(self.names) :]] if self.kwargs else []
         head = super().gen_fn_def(first + rest, maybe_return_annotation)
         return "\n    ".join([head, *lines])
+
+    def write_call(self, node: Node, text_of: Callable[[Any], str]) -> str | None:
+        """Calls of graphs as statements of Python, which can be compiled."""
+        write = STATEMENTS.get(node.target)
+        return None if write is None else write(repr(node), node.args, text_of)
 
     def _parts(self) -> list[TreeSpec]:
         args, kwargs = self.in_spec.children_specs

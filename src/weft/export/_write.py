@@ -13,6 +13,7 @@ from weft import _C
 from weft._C import Tensor
 from weft.export._higher_order import OPERATORS
 from weft.export._records import (
+    FUNCTIONS,
     MEMORY_FORMATS,
     NUMBERS,
     Expression,
@@ -334,5 +335,4 @@ def _target(target: Any) -> str:
         return f"torch.ops.higher_order.{target.__name__}"
     if hasattr(target, "_schema"):
         return f"torch.ops.{target}"
-    module, name = target.__module__, target.__name__
-    return f"torch.{name}" if module.startswith("weft") else f"{module}.{name}"
+    return next(name for name, each in FUNCTIONS.items() if each is target)

@@ -212,6 +212,9 @@ class _Writer:
     def call_function(self, node: Node) -> str:
         """A call of a function, or the operator that it stands for."""
         target: Any = node.target
+        own = self.graph._codegen.write_call(node, self.value)
+        if own is not None:
+            return own
         if getattr(target, "__module__", None) == "_operator":
             written = self._operator(node, target.__name__)
             if written is not None:
@@ -293,6 +296,10 @@ class CodeGen:
     def generate_output(self, output_args: Argument) -> str:
         """The return, from its expression."""
         return f"return {output_args}"
+
+    def write_call(self, node: Node, text_of: Callable[[Argument], str]) -> str | None:
+        """The statement of a call; None for a plain one."""
+        return None
 
     def process_inputs(self, *args: Any) -> Any:
         """The placeholders' values, from the arguments of the function."""
