@@ -95,6 +95,10 @@ PyType_Spec size_spec = {"weft.Size", 0, 0, Py_TPFLAGS_DEFAULT, size_slots};
 PyObject* wrap_size(IntList sizes) {
   Object self =
       Object::checked(size_type->tp_alloc(size_type, static_cast<Py_ssize_t>(sizes.size())));
+#if PY_VERSION_HEX >= 0x030E0000
+  // Tuples keep their hash from Python 3.14 on; -1: not asked for yet. Their tp_new says so, too.
+  reinterpret_cast<PyTupleObject*>(self.get())->ob_hash = -1;
+#endif
   for (size_t i = 0; i < sizes.size(); ++i) {
     PyObject* item = PyLong_FromLongLong(sizes[i]);
     if (!item) throw PythonError{};
