@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from weft._C import Tensor
+from weft._runtime.annotations import annotations_in, signature_of
 from weft._runtime.settings import _assert
 from weft.fx.graph import Graph
 from weft.fx.graph_module import GraphModule
@@ -274,7 +275,7 @@ class Tracer(TracerBase):
                 raise RuntimeError("``self`` argument cannot be part of *args expansion!")
             names.pop(0)
             args.append(self.root)
-        parameters = inspect.signature(function).parameters
+        parameters = signature_of(function).parameters
         concrete = concrete_args or {}
         kinds = _annotations(function)
         args += [self._placeholder(parameters[n], kinds.get(n), concrete) for n in names]
@@ -356,7 +357,7 @@ class Tracer(TracerBase):
 def _annotations(function: Any) -> dict[str, Any]:
     """The types of a function's parameters and result. Those of weft are for readers only."""
     ours = (getattr(function, "__module__", None) or "").startswith("weft.")
-    return {} if ours else getattr(function, "__annotations__", {})
+    return {} if ours else {**annotations_in(function)}
 
 
 def _tensor_attributes(root: Module) -> dict[Tensor, str]:

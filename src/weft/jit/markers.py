@@ -8,6 +8,7 @@ import typing
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from weft._runtime.annotations import OF_PYTHON
 from weft._runtime.program_state import is_scripting, is_tracing
 from weft.jit.frontend.language.generic import register as _register_overload
 from weft.jit.frontend.language.objects import COPY, EXPORT, IGNORE, MODE, UNUSED
@@ -75,7 +76,8 @@ def interface(obj: type) -> type:
     """Makes a class a type of everything that has its methods. The methods have no bodies."""
     if not isinstance(obj, type):
         raise RuntimeError(f"interface: expected a class, got {type(obj).__name__}")
-    if not any(isinstance(member, python_types.FunctionType) for member in vars(obj).values()):
+    members = [member for name, member in vars(obj).items() if name not in OF_PYTHON]
+    if not any(isinstance(member, python_types.FunctionType) for member in members):
         raise RuntimeError(f"interface: expected {obj.__name__} to have methods, got none")
     obj.__weft_interface__ = True  # type: ignore[attr-defined]
     return obj

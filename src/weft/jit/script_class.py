@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
+from weft._runtime.annotations import OF_PYTHON
 from weft._runtime.public import weft
 from weft.jit import python_classes
 from weft.jit.execution import class_of
@@ -39,6 +40,7 @@ def script_class(cls: type, extra: dict[str, Any]) -> type:
                 callable(member)
                 and hasattr(member, "__code__")
                 and name not in _GENERATED
+                and member.__module__ != "dataclasses"  # its __replace__, say
                 and getattr(member, "_weft_jit_mode", None) is None
             ):
                 compile_method(info, name, "", None)
@@ -49,9 +51,8 @@ def script_class(cls: type, extra: dict[str, Any]) -> type:
 
 
 # What @dataclass writes: it has no source, and programs have their own.
-_GENERATED = frozenset(
-    ("__init__", "__repr__", "__eq__", "__hash__", "__lt__", "__le__", "__gt__", "__ge__")
-)
+_WRITTEN = ("__init__", "__repr__", "__eq__", "__hash__", "__lt__", "__le__", "__gt__", "__ge__")
+_GENERATED = OF_PYTHON.union(_WRITTEN)
 
 
 def is_plain(cls: type) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from weft import _C
 from weft._C import Tensor
+from weft._runtime.annotations import signature_of
 
 _BASES: dict[Any, str] = {
     Tensor: "Tensor",
@@ -47,7 +48,7 @@ def infer_schema(
     >>> weft.library.infer_schema(scale, mutates_args=())
     '(Tensor x, float by=2.0) -> Tensor'
     """
-    signature = inspect.signature(prototype_function)
+    signature = signature_of(prototype_function)
     try:
         hints = typing.get_type_hints(prototype_function)
     except Exception as error:

@@ -20,6 +20,7 @@ from typing import Any, TypeGuard
 
 from weft import _C
 from weft._C import Tensor
+from weft._runtime.annotations import OF_PYTHON, annotations_in
 from weft._runtime.public import weft
 from weft.jit import memo
 from weft.jit.cache.files import sha256
@@ -33,7 +34,7 @@ _IN_CLASSES = frozenset(
     [
         *("__dict__", "__weakref__", "__doc__", "__module__", "__qualname__", "__slots__"),
         *("__abstractmethods__", "_abc_impl", "__match_args__"),
-        *("__static_attributes__", "__firstlineno__"),
+        *("__static_attributes__", "__firstlineno__", "__annotations__", *OF_PYTHON),
         memo.MARK,
     ]
 )
@@ -207,10 +208,10 @@ class Walk:
         is_enum = issubclass(cls, enum.Enum)
         if is_enum:
             self._put_dict("members", {name: each.value for name, each in _members(cls)})
+        self._put_dict("annotations", annotations_in(cls))
         held = {k: v for k, v in vars(cls).items() if k not in _IN_CLASSES}
         for name, member in held.items():
-            is_new = name == "__annotations__" and not member  # made when it was first asked for
-            if not (is_enum and isinstance(member, cls)) and not is_new:
+            if not (is_enum and isinstance(member, cls)):
                 self._write(name)
                 self._put(member)
 
@@ -225,11 +226,11 @@ class Walk:
         self._write(text or "")
         self._put_all("defaults", function.__defaults__ or ())
         self._put_dict("keywords", function.__kwdefaults__ or {})
-        self._put_dict("annotations", function.__annotations__)
+        self._put_dict("annotations", annotations := annotations_in(function))
         self._put_dict("marks", {k: v for k, v in vars(function).items() if k not in _MADE})
         cells = dict(zip(code.co_freevars, function.__closure__ or ()))
         closure = {name: cell.cell_contents for name, cell in cells.items() if _is_set(cell)}
-        names = [text or "", *_names_in(code), *_texts(function.__annotations__.values())]
+        names = [text or "", *_names_in(code), *_texts(annotations.values())]
         scopes = (closure, function.__globals__, *self._scopes)
         self._names(id(function), " ".join(names), scopes)
         self._overloads(function)
@@ -361,7 +362,7 @@ _PARTS: dict[type, tuple[str, ...]] = {
 
 def _parts_of_typing(obj: Any) -> tuple[str, ...] | None:
     """List[int], Optional[T], a NewType, a TypeVar, a forward reference."""
-    if type(obj).__module__ == "typing":
+    if type(obj).__module__ in ("typing", "annotationlib"):
         return (
             *("__origin__", "__args__", "__metadata__", "__supertype__", "__forward_arg__"),
             *("__name__", "_name", "__bound__", "__constraints__"),

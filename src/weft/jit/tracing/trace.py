@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from weft._C import Tensor
+from weft._runtime.annotations import signature_of
 from weft.autograd.grad_mode import no_grad
 from weft.jit import schemas
 from weft.jit.compiled_function import CompiledFunction
@@ -227,7 +228,7 @@ def _fresh(given: Any) -> Any:
 def argument_names(func: Any, count: int) -> list[str]:
     """The names of positional arguments, numbered where a function does not tell."""
     try:
-        parameters = list(inspect.signature(func).parameters.values())
+        parameters = list(signature_of(func).parameters.values())
     except (TypeError, ValueError):
         parameters = []
     names = []

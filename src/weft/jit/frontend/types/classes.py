@@ -7,6 +7,7 @@ import enum
 from types import FunctionType
 from typing import Any
 
+from weft._runtime.annotations import OF_PYTHON, annotations_in
 from weft._runtime.public import weft
 from weft.jit import memo, python_classes
 from weft.jit.frontend.registry import verb
@@ -152,11 +153,7 @@ def written_annotations(cls: type) -> dict[str, tuple[type, Any]]:
     for base in reversed(cls.__mro__):
         if base is object or is_library_layer(base):
             continue
-        try:
-            written = base.__annotations__
-        except Exception:  # names that do not exist: the annotation is for readers only
-            continue
-        found.update({name: (base, annotation) for name, annotation in written.items()})
+        found.update({name: (base, each) for name, each in annotations_in(base).items()})
     return found
 
 
@@ -226,7 +223,7 @@ def interface_type(cls: type) -> ty.InterfaceType:
         if base is object or is_library_layer(base):
             continue
         for name, member in vars(base).items():
-            if isinstance(member, FunctionType):
+            if isinstance(member, FunctionType) and name not in OF_PYTHON:
                 made.methods[name] = _schema(member)
     return made
 
