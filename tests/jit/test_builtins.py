@@ -178,6 +178,23 @@ def test_body_against_python(kind: str, data: Any) -> None:
     check_call(row, args, elements)
 
 
+MIXED = "sum(xs), a - b, a + b, n - b, b * -a, n * c"
+
+
+def test_numbers_do_not_depend_on_the_version_of_python() -> None:
+    """Python makes up for what sums of floats round from 3.12 on, and mixes real and complex numbers otherwise
+    from 3.14 on. Constants are folded to what the calls give."""
+    constants = "xs, a, b, c, n = [0.1, 0.2, 0.3], 0.0, 0j, complex(math.inf, 0.0), 2"
+    program = weft.jit.CompilationUnit(
+        f"def called(xs: List[float], a: float, b: complex, c: complex, n: int):\n    return {MIXED}\n"
+        f"def folded():\n    {constants}\n    return {MIXED}\n"
+    )
+    called = program.called([0.1, 0.2, 0.3], 0.0, 0j, complex(math.inf, 0.0), 2)
+    for _ in range(3):
+        assert repr(program.folded()) == repr(called)
+    assert repr(called) == "(0.6000000000000001, 0j, 0j, (2+0j), (-0+0j), (inf+nanj))"
+
+
 def check_call(row: Builtin, args: list[Any], elements: list[str]) -> None:
     """A body gives Python's results or Python's class of error, and leaves in its arguments what Python does."""
     assert row.python is not None

@@ -31,8 +31,15 @@ def _both(a: str, b: str) -> str:
     )
 
 
-def _ring(name: str, sign: str, function: Any, doc: str) -> None:
+def _of_one_kind(function: Any) -> Any:
+    """The function, of complex numbers alone where one is complex. A real one has the imaginary
+    part 0 then, as in PyTorch: from Python 3.14 on it has none, and 0.0 - 0j is -0j."""
+    return lambda *both: function(*map(complex, both) if complex in map(type, both) else both)
+
+
+def _ring(name: str, sign: str, of_python: Any, doc: str) -> None:
     tags = ("commutative",) if name != "sub" else ()
+    function = _of_one_kind(of_python)
     builtin(f"{name}.int(int a, int b) -> int", f"checked_{name}(a, b)", int64(function), doc, tags)
     builtin(
         f"{name}.complex(complex a, complex b) -> complex", f"{name}_complex(a, b)", function, doc,
