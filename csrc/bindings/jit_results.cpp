@@ -132,8 +132,15 @@ PyObject* jit_types() {
 PyObject* registered_type(const std::string& name) {
   PyObject* const found = PyDict_GetItemString(jit_types(), name.c_str());
   if (found == nullptr || !PyWeakref_CheckRef(found)) return found;
+#if PY_VERSION_HEX >= 0x030D0000
+  PyObject* type = nullptr;
+  if (PyWeakref_GetRef(found, &type) != 1) return nullptr;
+  Py_DECREF(type);  // borrowed from those who keep it alive
+  return type;
+#else
   PyObject* const type = PyWeakref_GET_OBJECT(found);
   return type == Py_None ? nullptr : type;
+#endif
 }
 
 }  // namespace weft::py

@@ -157,9 +157,11 @@ Value run(RegisterStack& stack) {
       CASE(unbox_cast) {
         // Behind a branch that left the loop or the function the value may be of another type;
         // flags keep everybody from looking at it.
-        const Value none;
-        const Value& value = registers[ip->b];
-        copy_bits(registers + ip->a, is_scalar(value) ? &value : &none);
+        {  // A jump to the next instruction destroys nothing.
+          const Value none;
+          const Value& value = registers[ip->b];
+          copy_bits(registers + ip->a, is_scalar(value) ? &value : &none);
+        }
         NEXT();
       }
       CASE(load_constant) {
