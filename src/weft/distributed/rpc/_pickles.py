@@ -44,7 +44,7 @@ def dumps(agent: Agent, value: Any) -> list[Part]:
     """A value in parts: how many and how long they are, its pickle, and its tensors' own memory."""
     file, buffers = io.BytesIO(), list[Part]()
     _Pickler(file, agent, buffers).dump(value)
-    parts = [file.getbuffer(), *buffers]
+    parts: list[Part] = [file.getvalue(), *buffers]
     return [struct.pack(f"<{len(parts) + 1}Q", len(parts), *map(len, parts)), *parts]
 
 

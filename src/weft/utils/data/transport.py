@@ -63,7 +63,7 @@ def _taken_apart(batch: Any) -> tuple[int, Any, list[Tensor]]:
     file = io.BytesIO()
     packer = _Packer(file)
     packer.dump(batch)
-    return file.tell(), file.getbuffer(), packer.tensors
+    return file.tell(), file.getvalue(), packer.tensors
 
 
 # A tensor beside the pickle: dtype, size and stride, and where it is. In the socket: the bytes it
