@@ -8,6 +8,8 @@ import pickle
 import resource
 import signal
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 
@@ -46,6 +48,21 @@ def raise_packed(kind: Any, text: str) -> NoReturn:
         raise error
     finally:
         del error  # or it would keep itself, and the frames that hold the loader, in a cycle
+
+
+@contextmanager
+def explained(method: str) -> Iterator[None]:
+    """Errors of what cannot be pickled say why it is (from Python 3.11 on, which shows notes)."""
+    try:
+        yield
+    except (AttributeError, TypeError, pickle.PicklingError) as error:
+        if method != "fork" and hasattr(error, "add_note"):
+            error.add_note(
+                "DataLoader: expected a data set and functions that can be pickled, which workers "
+                f"need that {method!r} starts ('forkserver': the default from Python 3.14 on); "
+                "multiprocessing_context='fork' takes all others"
+            )
+        raise
 
 
 # What runs out when a process cannot be started: its name, its limit, and how a shell shows that.

@@ -18,7 +18,7 @@ from weakref import WeakSet
 
 from weft.multiprocessing import sharing  # noqa: F401  (tensors of data sets go as handles)
 from weft.utils.data.channel import Channel, Closed, Message, channel_pair
-from weft.utils.data.errors import LIMITS, describe_exit, start_error
+from weft.utils.data.errors import LIMITS, describe_exit, explained, start_error
 from weft.utils.data.transport import Receiver
 from weft.utils.data.worker import EPOCH, GRACE, LAST_WORDS, TASK, Job, run_worker
 
@@ -62,7 +62,8 @@ class WorkerPool:
         self._receivers.append(Receiver(self._channels[-1]))
         try:
             process = context.Process(target=run_worker, args=(job, worker, theirs), daemon=True)
-            process.start()
+            with explained(context.get_start_method()):
+                process.start()
             self.processes.append(process)
         finally:
             theirs.close()
