@@ -287,7 +287,7 @@ def pair(tmp_path: Path, method: str, first: str, second: str) -> list[tuple[int
     file.write_text(f"{PAIR}\nif rank == 0:\n    {first}\nelse:\n    {second}\nrpc.shutdown()\n")
     started = [
         subprocess.Popen(
-            [sys.executable, file, str(rank), method],
+            [sys.executable, "-W", "ignore:init_rpc", file, str(rank), method],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )
         for rank in range(2)
@@ -302,6 +302,18 @@ def test_ways_to_meet(method: str, tmp_path: Path) -> None:
     call = "print(rpc.rpc_sync('second', pid) not in (None, pid()))"
     found = pair(tmp_path, place, call, "print(rpc.rpc_sync('first', pid) != pid())")
     assert found == [(0, "True\n"), (0, "True\n")]
+
+
+def test_a_machine_whose_name_is_no_address(tmp_path: Path, monkeypatch: Any) -> None:
+    """As in many containers: its workers find each other none the less."""
+    monkeypatch.setattr("socket.gethostname", lambda: "nowhere.invalid")
+    with pytest.warns(
+        UserWarning, match=r"init_rpc: expected an address .* nowhere.invalid, got none"
+    ):
+        rpc.init_rpc("alone", rank=0, world_size=1, rpc_backend_options=rpc.TensorPipeRpcBackendOptions(
+            init_method=f"file://{tmp_path}/store"))  # fmt: skip
+    assert rpc.rpc_sync("alone", divmod, args=(7, 3)) == (2, 1)
+    rpc.shutdown()
 
 
 def test_a_worker_that_is_killed(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import socket
+import warnings
 from datetime import timedelta
 from typing import NamedTuple
 from urllib.parse import parse_qs, urlsplit
@@ -38,7 +39,7 @@ def meeting(method: str, rank: int, world_size: int | None, timeout: timedelta) 
     if not 0 <= rank < world_size:
         raise ValueError(f"init_rpc: expected a rank below {world_size}, got {rank}")
     if parts.scheme == "file":
-        return Meeting(FileStore(parts.path, world_size), rank, world_size, socket.gethostname())
+        return Meeting(FileStore(parts.path, world_size), rank, world_size, _own_name())
     if parts.scheme == "tcp" and parts.hostname and parts.port is not None:
         host, port = parts.hostname, parts.port
     elif parts.scheme == "env":
@@ -53,6 +54,21 @@ def meeting(method: str, rank: int, world_size: int | None, timeout: timedelta) 
     with socket.create_connection((host, store.port)) as probe:
         own = probe.getsockname()[0]
     return Meeting(store, rank, world_size, own)
+
+
+def _own_name() -> str:
+    """This machine's name; where that is no address, as in many containers, its own alone."""
+    name = socket.gethostname()
+    try:
+        socket.getaddrinfo(name, None)
+    except OSError:
+        warnings.warn(
+            f"init_rpc: expected an address of this machine's name, {name}, got none: workers of "
+            "other machines cannot reach this one",
+            stacklevel=4,
+        )
+        return "localhost"
+    return name
 
 
 def _variable(name: str) -> str:
