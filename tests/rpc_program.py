@@ -116,6 +116,8 @@ def saw(call: Any, *args: Any, **kwargs: Any) -> Any:
     """What it returns, or the class of its error."""
     try:
         found = call(*args, **kwargs)
+    except pickle.PicklingError:  # of a local function, from Python 3.14 on
+        return "AttributeError"
     except Exception as error:
         return type(error).__name__
     return found.tolist() if isinstance(found, lib.Tensor) else found

@@ -470,7 +470,9 @@ def test_nothing_stays_of_anything(method: str, tmp_path: Path, private_shm: Pri
     # What the standard library names: the folder of the socket to its fork server.
     left = sorted(path.relative_to(temporary).parts[-1][:5] for path in temporary.rglob("*"))
     shutil.rmtree(temporary)
-    assert left == (["liste", "pymp-"] if method == "forkserver" else [])
+    sockets = ("liste", "sock-")  # the latter from Python 3.14 on
+    folders = [name for name in left if name not in sockets]
+    assert (len(left), folders) == ((2, ["pymp-"]) if method == "forkserver" else (0, []))
 
 
 @pytest.mark.parametrize("method", METHODS)

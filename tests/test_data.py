@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import sys
 from array import array
 from collections import OrderedDict, UserDict, UserList, defaultdict, deque, namedtuple
 from collections.abc import Iterator
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -127,7 +129,8 @@ def test_collate_learns_classes(monkeypatch: Any) -> None:
     monkeypatch.setitem(default_collate_fn_map, Name, names)
     assert default_collate([Name("a"), Name("b")]) == "a b"
     assert default_collate([{"n": LongName("a")}, {"n": LongName("b")}]) == {"n": "a b"}
-    assert list(DataLoader([Name("a"), Name("b")], 2, num_workers=1)) == ["a b"]
+    of_fork = DataLoader([Name("a"), Name("b")], 2, num_workers=1, multiprocessing_context="fork")
+    assert list(of_fork) == ["a b"]
     # A map of one's own: containers that it names are not gone into, the others are.
     texts = {str: lambda batch, *, collate_fn_map=None: "".join(batch), list: list_itself}
     assert collate([("a", [1]), ("b", [2])], collate_fn_map=texts) == ["ab", ([1], [2])]
@@ -288,7 +291,9 @@ def test_passes_over_what_a_library_gives_for_a_loader(lib: Any, num_workers: in
         in_order = True
         _dataset_kind = data._DatasetKind.Iterable
         _index_sampler = itertools.count()
-        generator = worker_init_fn = multiprocessing_context = None
+        generator = worker_init_fn = None
+        # the class is local: it can only be inherited
+        multiprocessing_context = None if sys.version_info < (3, 14) else get_context("fork")
         prefetch_factor, timeout, pin_memory_device = 2, 0, ""
         _get_shared_seed = None
 

@@ -9,6 +9,7 @@ import gc
 import importlib
 import multiprocessing
 import os
+import pickle
 import random
 import resource
 import signal
@@ -161,7 +162,8 @@ def test_numpy_is_seeded_when_it_is_imported(tmp_path: Path) -> None:
             if "numpy" in sys.argv:
                 import numpy
             weft.manual_seed(1)
-            print(list(DataLoader(Drawn(), num_workers=2, collate_fn=list)))
+            options = {"num_workers": 2, "multiprocessing_context": "fork"}
+            print(list(DataLoader(Drawn(), collate_fn=list, **options)))
         """
     )
     said = [
@@ -255,6 +257,17 @@ def test_other_start_methods(context: str) -> None:
         [[0.0, 1.0, 2.0, 3.0], [0, 1, 2, 3]],
         [[4.0, 5.0], [4, 5]],
     ]
+
+
+@pytest.mark.parametrize("context", ["spawn", "forkserver"])
+def test_what_cannot_be_pickled_for_a_start_method(context: str) -> None:
+    """As everything local under Python 3.14's default: the error says what takes it."""
+    loader = DataLoader(Items([1]), collate_fn=lambda batch: batch, num_workers=1,
+                        multiprocessing_context=context)  # fmt: skip
+    with pytest.raises((AttributeError, pickle.PicklingError)) as caught:
+        list(loader)
+    notes = getattr(caught.value, "__notes__", [])
+    assert sys.version_info < (3, 11) or "multiprocessing_context='fork' takes" in notes[-1]
 
 
 def test_persistent_workers_stay() -> None:
@@ -634,7 +647,8 @@ def test_errors_of_starting() -> None:
 
     with pytest.raises(LookupError, match="no file for 0"):
         load([1], worker_init_fn=init)
-    with pytest.raises(AttributeError, match=r"Can't (pickle|get) local object"):
+    kinds = (AttributeError, pickle.PicklingError)  # the latter from Python 3.14 on
+    with pytest.raises(kinds, match=r"Can't (pickle|get) local object"):
         load([lambda: lambda: 1])
     with pytest.raises(RuntimeError, match="expected a leaf tensor"):
         load([weft.ones(2, requires_grad=True) * 2])

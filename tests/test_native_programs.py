@@ -100,7 +100,9 @@ def test_programs_need_neither_python_nor_llvm(tmp_path) -> None:
 def test_the_library_with_its_kernels_is_small(tmp_path) -> None:
     library = pathlib.Path(weft_command("--library")) / "libweft.so"
     run("strip", "-o", tmp_path / "stripped.so", library)
-    assert (tmp_path / "stripped.so").stat().st_size < 15e6
+    gcc = re.search(rb"GCC: \([^)]*\) (\d+)", library.read_bytes())
+    most = 16e6 if gcc is not None and int(gcc[1]) > 12 else 15e6  # GCC 16 unrolls more
+    assert (tmp_path / "stripped.so").stat().st_size < most
 
 
 def test_training_without_python(tmp_path) -> None:

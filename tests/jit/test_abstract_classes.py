@@ -32,6 +32,7 @@ VALUES = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:'collections.abc.ByteString' is deprecated")
 @pytest.mark.parametrize("annotation", VALUES)
 def test_what_abstract_classes_a_value_is_of(annotation: str) -> None:
     names = [f"_c{i}" for i in range(len(CLASSES))]

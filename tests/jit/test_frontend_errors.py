@@ -181,7 +181,7 @@ def test_deep_and_long_programs():
     assert [unit.f(3), unit.f(149), unit.f(999)] == [6, 298, -1]
     assert [unit.g(-5), unit.g(70), unit.g(99)] == [-1, 70, 9]
     assert unit.h(1) == 101
-    too_deep = "-" * 3000 + "n"
+    too_deep = "-" * 100_000 + "n"
     with pytest.raises(RuntimeError, match="nested"):
         jit.CompilationUnit(f"def f(n: int) -> int:\n    return {too_deep}\n")
 
