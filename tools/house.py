@@ -35,7 +35,7 @@ PURPOSES = (
     Purpose(
         "Python's builtins in programs",
         4_000,
-        4_185,
+        4_190,
         "src/weft/_ops/builtins/* csrc/runtime/builtins* csrc/runtime/characters.* "
         "csrc/runtime/format_spec.* csrc/runtime/exact_sums.* csrc/bindings/jit_builtin.cpp",
     ),
@@ -105,12 +105,12 @@ PURPOSES = (
     Purpose(
         "tracing; shapes in Python",
         2_500,
-        3_313,
+        3_314,
         "src/weft/jit/tracing/* src/weft/jit/passes/shape*",
     ),
-    Purpose("IR, passes, code generation, programs in Python", 10_000, 13_188, "src/weft/jit/*"),
+    Purpose("IR, passes, code generation, programs in Python", 10_000, 13_191, "src/weft/jit/*"),
     Purpose(
-        "interpreter, values, their bindings", 5_000, 7_172, "csrc/runtime/* csrc/bindings/jit*"
+        "interpreter, values, their bindings", 5_000, 7_181, "csrc/runtime/* csrc/bindings/jit*"
     ),
     Purpose(
         "operator table, kernel language, generators",
@@ -123,7 +123,7 @@ PURPOSES = (
     Purpose(
         "shared memory, processes, data loading",
         6_000,
-        6_587,
+        6_605,
         "csrc/core/shared* csrc/core/parent_watch* csrc/core/mapped* "
         "csrc/bindings/shared* csrc/bindings/semaphore.cpp "
         "csrc/bindings/mapped* src/weft/multiprocessing/* src/weft/utils/data/* "
@@ -139,8 +139,8 @@ PURPOSES = (
         "src/weft/_runtime/torch_function.py src/weft/overrides.py",
     ),
     Purpose("passes over graphs of modules", 480, 600, "src/weft/fx/passes/*"),
-    Purpose("graphs of modules: fx", 2_500, 2_767, "src/weft/fx/*"),
-    Purpose("tensors in Python, arguments, interop", 5_300, 7_036, "csrc/bindings/*"),
+    Purpose("graphs of modules: fx", 2_500, 2_768, "src/weft/fx/*"),
+    Purpose("tensors in Python, arguments, interop", 5_300, 7_040, "csrc/bindings/*"),
     Purpose(
         "weft under the name torch",
         1_210,
@@ -200,7 +200,7 @@ PURPOSES = (
     Purpose(
         "operators that programs define",
         1_650,
-        1_801,
+        1_802,
         "src/weft/library/* src/weft/ops.py",
     ),
     Purpose(
@@ -218,7 +218,7 @@ PURPOSES = (
     ),
     Purpose("functions of torch in Python", 2_400, 2_644, "src/weft/_functions/*"),
     Purpose("networks as operators: torch.lstm", 800, 800, "src/weft/nn/_operators/*"),
-    Purpose("layers, optimizers, files, small packages", 15_000, 24_965, "src/weft/*"),
+    Purpose("layers, optimizers, files, small packages", 15_000, 25_010, "src/weft/*"),
 )
 """In the order in which they take files."""
 
