@@ -200,7 +200,7 @@ PURPOSES = (
     Purpose(
         "operators that programs define",
         1_650,
-        1_802,
+        1_807,
         "src/weft/library/* src/weft/ops.py",
     ),
     Purpose(

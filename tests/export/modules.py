@@ -90,6 +90,10 @@ def cases(torch: ModuleType) -> dict[str, Case]:
             tail = torch.cat([y, torch.zeros(2 * n + 1, 3)])
             return x.reshape(n, 2, -1) * n, tail, n, x.new_ones(x.size(1)).sum()
 
+    class Several(nn.Module):
+        def forward(self, *rows: Any) -> Any:
+            return rows[0] + rows[1]
+
     class Shared(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -118,6 +122,10 @@ def cases(torch: ModuleType) -> dict[str, Case]:
             (torch.randn(7, 6), torch.randn(2, 3)),
         ),
         "names": Case(nn.Sequential(OrderedDict({"a-b": nn.Linear(3, 2)})), (torch.randn(2, 3),)),
+        "any arguments": Case(
+            Several(), (rows, rows), {}, {"rows": ({0: dim}, {0: dim})},
+            (torch.cat([rows, rows]), torch.cat([rows, rows])),
+        ),
         "shared": Case(Shared(), (torch.randn(2, 3),)),
         "LSTM": Case(nn.LSTM(4, 5, 2, bidirectional=True), (torch.randn(3, 2, 4),)),
         "GRU": Case(nn.GRU(4, 5, batch_first=True), (torch.randn(3, 2, 4),)),

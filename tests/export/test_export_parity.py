@@ -37,7 +37,7 @@ def converted(given: Any, library: Any) -> Any:
 def arrays(library: Any, module: Any, args: Any, kwargs: Any) -> list[Any]:
     """What a call gives."""
     with library.no_grad():
-        result = module(*converted(args, library), **kwargs)
+        result = module(*converted(args, library), **converted(kwargs, library))
     return [each.numpy() if hasattr(each, "numpy") else each for each in tree_leaves(result)]
 
 

@@ -116,7 +116,7 @@ class _Export:
         self.module, self.args, self.kwargs = module, args, kwargs
         self.leaves, self.in_spec = tree_flatten((args, kwargs))
         self.names = _argument_names(module, args)
-        self.symbols = symbols_of(args, kwargs, self.names, shapes)
+        self.symbols = symbols_of(module.forward, self.leaves, self.in_spec, shapes)
         self.fixed = fixed
         for symbol in fixed:
             self.symbols.drop(symbol)

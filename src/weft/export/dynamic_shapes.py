@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import inspect
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from weft._C import Tensor
-from weft.utils._pytree import tree_flatten_with_path
+from weft.utils._pytree import TreeSpec, tree_flatten_with_path, tree_unflatten
 
 
 class _DimHint:
@@ -130,13 +131,15 @@ class Symbols:
 
 
 def symbols_of(
-    args: tuple[Any, ...], kwargs: dict[str, Any], names: list[str], shapes: Any
+    forward: Callable[..., Any], leaves: list[Any], in_spec: TreeSpec, shapes: Any
 ) -> Symbols:
-    """The symbols in `dynamic_shapes`: by name or by position of the arguments, nested as they."""
+    """The symbols in `dynamic_shapes`: by name or by position of the parameters, nested as the
+    arguments."""
     made = Symbols()
     if shapes is None:
         return made
-    given = {**dict(zip(names, args)), **kwargs}
+    args, kwargs = tree_unflatten(range(len(leaves)), in_spec)  # with places for the leaves
+    given = inspect.signature(forward).bind(*args, **kwargs).arguments
     if isinstance(shapes, dict):
         if shapes.keys() - given.keys():
             raise ValueError(
@@ -149,14 +152,12 @@ def symbols_of(
         raise ValueError(
             f"export: expected dynamic_shapes of {len(given)} arguments, got {len(told)}"
         )
-    index = 0
     for value, shape in zip(given.values(), told):
-        for path, leaf in tree_flatten_with_path(value)[0]:
-            inner = _at(shape, path)
+        for path, place in tree_flatten_with_path(value)[0]:
+            leaf, inner = leaves[place], _at(shape, path)
             if isinstance(leaf, Tensor):
                 for dim, size in _dims(leaf, inner):
-                    made.add((index, dim), leaf.shape[dim], size)
-            index += 1
+                    made.add((place, dim), leaf.shape[dim], size)
     return made
 
 

@@ -284,6 +284,11 @@ class WrittenOverload(OpOverload):
         return self._schema.name
 
 
+_OF_SYNTAX = frozenset(
+    f"__{mark}{name}__" for name in ("and", "or", "xor", "lshift", "rshift") for mark in ("", "i")
+)
+
+
 class Namespace(ModuleType):
     """The operators of a namespace: `weft.ops.aten`. Each is made when it is first asked for."""
 
@@ -292,7 +297,7 @@ class Namespace(ModuleType):
         self._namespace = name
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
+        if name.startswith("__") and name not in _OF_SYNTAX:
             raise AttributeError(name)
         found = _packet(self._namespace, name)
         if found is None:
