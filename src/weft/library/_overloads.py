@@ -196,11 +196,15 @@ class TablePacket(OpOverloadPacket):
             written = _written("aten", self.__name__)
             return None if written is None else written._overload(name)
         schema = Schema(operator.name, operator.text)
+        required = sum(not each.has_default and not each.kwarg_only for each in operator.args)
         made: OpOverload
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            if _C._has_torch_function((*args, *kwargs.values())):
+            given = (*args, *kwargs.values()) if kwargs else args
+            if _C._has_torch_function(given):
                 return torch_function.answer(made, args, kwargs)
+            if len(args) >= required:  # which tells the overloads apart
+                return self._function(*args, **kwargs)
             assert operator.evaluate is not None
             return operator.evaluate(*schema.bind(args, kwargs))
 
@@ -226,11 +230,9 @@ class WrittenPacket(OpOverloadPacket):
         self, namespace: str, name: str, functions: list[tuple[Callable[..., Any], str]]
     ) -> None:
         super().__init__(namespace, name)
-        self._functions = functions
-
-    @property
-    def _weft_kind(self) -> str:
-        return f"{self._namespace}::{self.__name__}"
+        kind = f"{namespace}::{name}"
+        self._functions = [_Written(each, Schema(kind, text)) for each, text in functions]
+        self._weft_kind = kind
 
     def _overload(self, name: str) -> OpOverload:
         return WrittenOverload(self, name)
@@ -239,43 +241,42 @@ class WrittenPacket(OpOverloadPacket):
         return ["default"]
 
     def _chosen(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        for function, text in self._functions[:-1]:
-            schema = Schema(self._weft_kind, text)
+        for written in self._functions[:-1]:
             try:
-                schema.check(schema.bind(args, kwargs))
+                written.schema.check(written.schema.bind(args, kwargs))
             except RuntimeError:
                 continue
-            return _called(function, schema, args, kwargs)
-        function, text = self._functions[-1]
-        return _called(function, Schema(self._weft_kind, text), args, kwargs)
+            return written(args, kwargs)
+        return self._functions[-1](args, kwargs)
 
 
-def _called(
-    function: Callable[..., Any], schema: Schema, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
-    """A call of a function, whose parameters may have other names than the operator's."""
-    if not hasattr(function, "__code__"):
-        return function(*args, **kwargs)
-    names = [each.name for each in schema.parsed.args]
-    own = dict(zip(names, inspect.signature(function).parameters))
-    given = [_number(v, own.get(n)) for n, v in zip(names, args)]
-    return function(
-        *given,
-        *args[len(given) :],
-        **{own.get(n, n): _number(v, own.get(n)) for n, v in kwargs.items()},
-    )
+class _Written:
+    """A function that does an operator. Its parameters may have other names than the operator's."""
 
+    def __init__(self, function: Callable[..., Any], schema: Schema) -> None:
+        self.function, self.schema = function, schema
+        parameters = inspect.signature(function).parameters if hasattr(function, "__code__") else ()
+        self.own = dict(zip((each.name for each in schema.parsed.args), parameters))
+        names = list(self.own.values())
+        self.number = names.index("number") if "number" in names else -1  # of a dtype
 
-def _number(value: Any, name: str | None) -> Any:
-    """Functions of archives take a dtype as its number."""
-    return value._number if name == "number" and isinstance(value, _C.dtype) else value
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if 0 <= self.number < len(args) and isinstance(args[self.number], _C.dtype):
+            before, dtype, after = args[: self.number], args[self.number], args[self.number + 1 :]
+            args = (*before, dtype._number, *after)
+        if kwargs:
+            kwargs = {self.own.get(name, name): value for name, value in kwargs.items()}
+            if isinstance(kwargs.get("number"), _C.dtype):
+                kwargs["number"] = kwargs["number"]._number
+        return self.function(*args, **kwargs)
 
 
 class WrittenOverload(OpOverload):
     """One overload of an operator that functions of weft do."""
 
     def __init__(self, packet: WrittenPacket, name: str) -> None:
-        head, bracket, rest = packet._functions[0][1].partition("(")
+        schema = str(packet._functions[0].schema).partition("::")[2]
+        head, bracket, rest = schema.partition("(")
         text = f"{head}.{name}{bracket}{rest}" if name else head + bracket + rest
         super().__init__(packet, Schema(packet._weft_kind, text), packet)
 
