@@ -145,3 +145,15 @@ def test_graphs_inside_graphs(torch: Any, name: str) -> None:
             np.testing.assert_allclose(got[0], wanted[0], 2e-2, 2e-2)
         back = torch.export.load(io.BytesIO(again.getvalue())).module()
         np.testing.assert_allclose(arrays(torch, back, (each,), {})[0], wanted[0], 2e-2, 2e-2)
+
+
+def test_a_program_as_a_model_of_onnx(torch: Any) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    data, case, module = bytes_of(torch, "encoder")
+    program = weft.export.load(io.BytesIO(data))
+    file = io.BytesIO()
+    weft.onnx.export(program, (), file)  # its own example and sizes
+    session = runtime.InferenceSession(file.getvalue())
+    for args in (case.args, case.others):
+        got = session.run(None, {session.get_inputs()[0].name: args[0].numpy()})
+        assert_close(got, arrays(torch, module, args, {}))

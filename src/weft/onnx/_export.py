@@ -37,8 +37,8 @@ def export(
 ) -> ONNXProgram | None:
     """Writes `model` as an ONNX model to `f` (a path or a writable binary file), if given.
 
-    - model: a module or function, which is traced, or a program of weft.jit, whose branches and
-      loops are kept: If and Loop. args: its arguments, one tensor or a tuple, a dict behind which
+    - model: a module or function, which is traced, a program of weft.jit, whose branches and loops
+      are kept: If and Loop, or one of weft.export, which has example arguments and sizes. args: its arguments, one tensor or a tuple, a dict behind which
       are arguments by name; kwargs: the same. What is no tensor is part of the model.
     - input_names, output_names: of the tensors among arguments and results, in order.
     - dynamic_axes: {input or output name: {dimension: name} or [dimensions]}; dynamic_shapes: the
@@ -59,6 +59,11 @@ def export(
     >>> [node.op_type for node in program.model_proto.graph.node]
     ['Gemm']
     """
+    if hasattr(model, "graph_signature"):
+        args, kwargs = (args, kwargs) if args or kwargs else model.example_inputs
+        given = any(each is not None for each in (dynamic_axes, dynamic_shapes, input_names))
+        dynamic_axes = dynamic_axes if given else _axes_of(model)
+        model, training = model.module(), TrainingMode.PRESERVE
     opset = 18 if opset_version is None else opset_version
     if opset not in OPSETS:
         raise ValueError(f"export: expected an opset from 17 to 21, got {opset_version}")
@@ -88,3 +93,16 @@ def export(
     if f is not None:
         program.save(f, external_data=external_data)
     return program if dynamo else None
+
+
+def _axes_of(program: Any) -> dict[str, dict[int, str]]:
+    """The sizes of inputs that differ between calls of an exported program."""
+    records = {
+        node.name: node.meta["tensor_meta"]
+        for node in program.graph.nodes
+        if node.name in program.graph_signature.user_inputs and "tensor_meta" in node.meta
+    }
+    return {
+        name: {dim: str(size) for dim, size in enumerate(each.sizes) if not isinstance(size, int)}
+        for name, each in records.items()
+    }
