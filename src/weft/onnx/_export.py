@@ -38,8 +38,9 @@ def export(
     """Writes `model` as an ONNX model to `f` (a path or a writable binary file), if given.
 
     - model: a module or function, which is traced, a program of weft.jit, whose branches and loops
-      are kept: If and Loop, or one of weft.export, which has example arguments and sizes. args: its arguments, one tensor or a tuple, a dict behind which
-      are arguments by name; kwargs: the same. What is no tensor is part of the model.
+      are kept: If and Loop, or one of weft.export, which has example arguments and sizes. args: its
+      arguments, one tensor or a tuple, a dict behind which are arguments by name; kwargs: the same.
+      What is no tensor is part of the model.
     - input_names, output_names: of the tensors among arguments and results, in order.
     - dynamic_axes: {input or output name: {dimension: name} or [dimensions]}; dynamic_shapes: the
       same by argument. All other sizes are those of the arguments.
