@@ -119,3 +119,19 @@ def test_text_of_python_2(lib: Any, encoding: str, expected: Any) -> None:
 def test_unknown_encoding() -> None:
     with pytest.raises(LookupError, match="nothing"):
         weft.load(io.BytesIO(b"PK"), encoding="nothing")
+
+
+def test_the_environment_says_whether_only_weights_are_loaded(monkeypatch):
+    """Programs set the variables before they load other people's files."""
+    file = io.BytesIO()
+    weft.save(slice(1, 3), file)
+    monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
+    assert weft.load(io.BytesIO(file.getvalue())) == slice(1, 3)
+    with pytest.raises(weft.serialization.LoadError, match=r"builtins\.slice"):
+        weft.load(io.BytesIO(file.getvalue()), weights_only=True)
+    monkeypatch.setenv("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "yes")
+    with pytest.raises(RuntimeError, match="got both"):
+        weft.load(io.BytesIO(file.getvalue()))
+    monkeypatch.delenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD")
+    with pytest.raises(weft.serialization.LoadError, match=r"builtins\.slice"):
+        weft.load(io.BytesIO(file.getvalue()), weights_only=False)

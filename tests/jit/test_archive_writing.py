@@ -587,6 +587,28 @@ def test_members_whose_names_are_keywords_in_torch():
     assert found.tolist() == pytest.approx(program(weft.ones(2)).tolist())
 
 
+class Kept(nn.Module):
+    def forward(self, x: Tensor, given: Any = None) -> list[int]:
+        found = [1] if given is not None else [0]
+        if given is None:
+            found.append(2)
+        return found
+
+
+def test_objects_of_any_type_are_asked_whether_they_are_none():
+    """PyTorch holds `is None` of such an object for False before the program runs."""
+    data = jit.script(Kept()).save_to_buffer()
+    for again in (loaded(data), loaded(loaded(data).save_to_buffer())):
+        assert (again(weft.ones(1)), again(weft.ones(1), 3)) == ([0, 2], [1])
+
+
+@pytest.mark.parity
+def test_objects_of_any_type_are_asked_whether_they_are_none_in_torch():
+    torch = pytest.importorskip("torch")
+    again = in_torch(jit.script(Kept()).save_to_buffer())
+    assert (again(torch.ones(1)), again(torch.ones(1), 3)) == ([0, 2], [1])
+
+
 @pytest.mark.parity
 def test_definitions_and_training_in_torch():
     torch = pytest.importorskip("torch")

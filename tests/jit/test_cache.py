@@ -219,6 +219,39 @@ def test_classes_that_refuse_instance_checks(folder):
     assert run(folder, source.replace("{}", "3")) == (False, [3.0, 3.0])
 
 
+class Refusing:
+    def refuse(self, *_):
+        raise NotImplementedError
+
+    __len__ = __iter__ = items = keys = __str__ = __int__ = refuse
+
+
+@pytest.mark.parametrize("base", [tuple, list, dict, str, int])
+def test_values_of_classes_that_refuse_what_their_base_offers(base):
+    """A walk asks the base what such a value holds, and calls nothing of the program."""
+    values = {
+        tuple: [(1,), (2,)],
+        list: [[1], [2]],
+        dict: [{"a": 1}, {"a": 2}],
+        str: ["a", "b"],
+        int: [1, 2],
+    }[base]
+    kind = type("Kind", (Refusing, base), {"__module__": __name__})
+
+    def digest(value: object) -> str:
+        held = kind.__new__(kind, value)
+        if base is list:
+            list.extend(held, value)
+        elif base is dict:
+            dict.update(held, value)
+        walk = Walk()
+        walk._put(held)
+        walk._finish()
+        return walk.digest
+
+    assert digest(values[0]) == digest(values[0]) != digest(values[1])
+
+
 # Modules -----------------------------------------------------------------------------------------
 
 MODULE = (

@@ -327,3 +327,22 @@ def test_inherited_annotations_use_the_names_of_their_own_module(tmp_path, monke
         return sum(settings.sizes)
 
     assert jit.script(total)(Narrow([1, 2])) == 3
+
+
+class Numbers(tuple):
+    """A tuple whose length nobody may ask for."""
+
+    def __len__(self):
+        raise NotImplementedError
+
+
+def test_tuples_of_classes_that_refuse_their_length():
+    class Held(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.numbers = Numbers((1, Numbers((2, 3))))
+
+        def forward(self, x):
+            return x + self.numbers[0] * self.numbers[1][1]
+
+    assert jit.script(Held())(weft.ones(1)).item() == 4

@@ -23,7 +23,7 @@ def load(
     map_location: MapLocation = None,
     pickle_module: None = None,
     *,
-    weights_only: bool | None = True,
+    weights_only: bool | None = None,
     mmap: bool | None = None,
     encoding: str | None = None,
 ) -> Any:
@@ -44,6 +44,9 @@ def load(
     `encoding` is that of text which Python 2 wrote ("latin1", "bytes" to leave it as it is, as
     pickle.load's); by default UTF-8, or Latin-1 where it is not that.
 
+    TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1 in the environment makes `weights_only` False where it is
+    not given; TORCH_FORCE_WEIGHTS_ONLY_LOAD=1 makes it True always.
+
     Of a TorchScript archive it gives the module's state dict, which PyTorch's load does not; what
     the archive's program does is for `weft.jit.load`.
 
@@ -62,7 +65,7 @@ def load(
         raise TypeError("load: expected pickle_module=None, got another unpickler")
     if encoding is not None and encoding != "bytes":
         codecs.lookup(encoding)
-    find = find_own_global if weights_only is False else find_global
+    find = find_global if _only_weights(weights_only) else find_own_global
     with open_source(f, "load", mapped=bool(mmap)) as source:
         start = source.read(0, min(len(START), source.size))
         if start[:4] in (b"PK\3\4", b"PK\5\6"):
@@ -70,6 +73,14 @@ def load(
         if start == START:
             return load_legacy(source, map_location, find, encoding)
         raise LoadError(_other_kind(source, start))
+
+
+def _only_weights(asked: bool | None) -> bool:
+    names = ("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD")
+    only, also = (os.environ.get(n, "0").lower() in ("1", "y", "yes", "true") for n in names)
+    if only and also:
+        raise RuntimeError(f"load: expected one of {' and '.join(names)}, got both")
+    return only or (not also if asked is None else asked)
 
 
 def _load_zip(

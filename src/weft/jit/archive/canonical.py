@@ -76,6 +76,8 @@ def _substitute(graph: Graph, node: Node) -> None:
         tidy.guard(graph, node)  # PyTorch folds a cast of None to something invalid
     elif kind in _IDENTITIES and all(isinstance(v.type, ty.EnumType) for v in node.inputs):
         node.kind = _IDENTITIES[kind]  # members of PyTorch's enums are not always the same object
+    elif kind in _IDENTITIES and {v.type for v in node.inputs} == {ty.ANY, ty.NONE}:
+        _ask_for_none(graph, node)
     elif kind == "aten::repr" and node.inputs[0].type is ty.STR:
         _call(graph, node, substitute_of("aten::repr.str"))
     elif kind in SPECIAL and node.inputs[-1].is_constant:
@@ -99,6 +101,17 @@ def _call(graph: Graph, node: Node, function: Function | None) -> None:
                 call = graph.emit("prim::TupleUnpack", call.outputs, types)
         node.replace_outputs_with(call.outputs)
         node.destroy()
+
+
+def _ask_for_none(graph: Graph, node: Node) -> None:
+    """`isinstance(x, NoneType)`: PyTorch takes `x is None` for False where the type of x is Any."""
+    value = next(v for v in node.inputs if v.type is ty.ANY)
+    with graph.inserting(before=node), graph.at_range(node.range):
+        made = graph.emit("prim::isinstance", (value,), (ty.BOOL,), {"types": (ty.NONE,)})
+        if node.kind == "aten::__isnot__":
+            made = graph.emit("aten::__not__", made.outputs, (ty.BOOL,))
+    node.replace_outputs_with(made.outputs)
+    node.destroy()
 
 
 _IDENTITIES = {"aten::__is__": "aten::eq.enum", "aten::__isnot__": "aten::ne.enum"}

@@ -15,6 +15,7 @@ import os
 import re
 import sys
 import types
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeGuard
 
@@ -161,11 +162,12 @@ class Walk:
         elif is_module(obj) and "_jit_info" not in vars(obj):  # a compiled one tells no more
             self._module(obj)
         elif isinstance(obj, dict):
-            self._put(type(obj))
-            self._put_dict("dict", obj)
+            self._put(type(obj))  # and what the base says, not what a derived class does
+            base: Any = OrderedDict if isinstance(obj, OrderedDict) else dict
+            self._put_dict("dict", dict(base.items(obj)))
         elif isinstance(obj, (list, tuple)):
-            self._put(type(obj))
-            self._put_all("items", obj)
+            base = list if isinstance(obj, list) else tuple
+            self._put_all("items", (type(obj), *base.__iter__(obj)))
         elif isinstance(obj, (int, float, complex, str)):  # of a derived class
             self._put_all("derived", (type(obj), *_base_value(obj)))
         else:
@@ -202,12 +204,12 @@ class Walk:
         self._write("object")
         self._put(type(obj))
 
-    def _class(self, cls: type) -> None:
+    def _class(self, cls: Any) -> None:
         self._write("class", str(cls.__module__), cls.__qualname__)  # a descriptor, of some in C
         self._put_all("bases", cls.__mro__[1:])
         is_enum = issubclass(cls, enum.Enum)
         if is_enum:
-            self._put_dict("members", {name: each.value for name, each in _members(cls)})
+            self._put_dict("members", {k: v.value for k, v in cls.__members__.items()})
         self._put_dict("annotations", annotations_in(cls))
         held = {k: v for k, v in vars(cls).items() if k not in _IN_CLASSES}
         for name, member in held.items():
@@ -339,13 +341,9 @@ def _is_set(cell: Any) -> bool:
         return False
 
 
-def _members(cls: type[enum.Enum]) -> list[tuple[str, enum.Enum]]:
-    return list(cls.__members__.items())
-
-
-def _base_value(obj: Any) -> tuple[type, Any]:
-    kind = next(each for each in (int, float, complex, str) if isinstance(obj, each))
-    return kind, kind(obj)
+def _base_value(obj: Any) -> tuple[Any, ...]:
+    kind: Any = next(each for each in (int, float, complex, str) if isinstance(obj, each))
+    return kind, *kind.__getnewargs__(obj)  # whatever the derived class says of it
 
 
 # What else can be opened, and what it is made of.

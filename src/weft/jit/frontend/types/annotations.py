@@ -334,8 +334,8 @@ def type_of_value(value: Any) -> ty.Type | None:
     if isinstance(value, Size):
         return ty.ListType(ty.INT)
     if isinstance(value, tuple):
-        parts = [part for part in map(type_of_value, value) if part is not None]
-        if len(parts) < len(value):
+        parts = [part for part in map(type_of_value, tuple.__iter__(value)) if part is not None]
+        if len(parts) < tuple.__len__(value):
             return None
         if hasattr(type(value), "_fields"):
             return class_type(type(value), None)
