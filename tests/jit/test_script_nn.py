@@ -346,3 +346,19 @@ def test_tuples_of_classes_that_refuse_their_length():
             return x + self.numbers[0] * self.numbers[1][1]
 
     assert jit.script(Held())(weft.ones(1)).item() == 4
+
+
+def test_what_init_says_may_be_none_has_the_type_of_its_value():
+    class Named(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.names: list[str] | None = None
+
+        def forward(self, x):
+            for _ in self.names:
+                x = x + 1
+            return x
+
+    module = Named()
+    module.names = ["a", "b"]
+    assert jit.script(module)(weft.ones(1)).item() == 3

@@ -213,6 +213,8 @@ class _Survey:
         """The declared type, or that of the value. An object of a class derived from the declared
         one has its own: calls take its methods, as in Python."""
         declared = self._declared(name, value)
+        if declared is not None and value is not None and name not in self.written:
+            declared = ty.non_none(declared)  # what __init__ says may be None has its value's type
         cls = None if declared is None else python_class_of(declared)
         derives = cls is not None and isinstance(value, cls) and type(value) is not cls
         return type_of_value(value) if declared is None or derives else declared
