@@ -38,6 +38,9 @@ class Absent(ABCMeta):
     def __repr__(cls) -> str:
         return f"<{_place_of(cls)}, which weft lacks>" if "_place" in vars(cls) else _shown(cls)
 
+    def __str__(cls) -> str:  # as PyTorch's dtypes have their names
+        return vars(cls).get("_place") or _shown(cls)
+
     def __getitem__(cls, parameters: Any) -> Any:
         return cls
 

@@ -22,6 +22,8 @@ from weft.compat.overlay.torch_version import __version__
 from weft.library._overloads import set_absent
 
 _OVERLAY = "weft.compat.overlay"
+# Dtypes that every PyTorch has: programs ask for them by getattr and have no other way.
+_UNPROBED = frozenset(("qint8", "qint32", "quint8", "quint2x4", "quint4x2"))
 
 
 def source_of(name: str) -> str | None:
@@ -60,6 +62,9 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: Any = None
     ) -> ModuleSpec | None:
+        if fullname == "functorch":
+            file = Path(__file__).with_name("functorch.py")
+            return importlib.util.spec_from_file_location(fullname, file)
         if not fullname.startswith("torch."):
             return None
         if not names.is_module(fullname) and source_of(fullname) is None:
@@ -125,7 +130,7 @@ def _add_names(module: ModuleType, name: str) -> None:
         try:
             return _found(name, wanted, before)
         except LookupError:
-            if wanted in names.names(name) and is_mention():
+            if wanted in names.names(name) and (is_mention() or wanted in _UNPROBED):
                 return placeholder(names.names(name)[wanted])
             raise AttributeError(f"module {name!r} has no attribute {wanted!r}") from None
 

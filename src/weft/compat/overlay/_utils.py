@@ -15,6 +15,14 @@ def _get_available_device_type() -> str | None:
     return None
 
 
+def _get_device_module(device_type: str) -> Any:
+    """The module for a type of device: weft.cpu, weft.cuda. RuntimeError where there is none."""
+    module = getattr(weft, device_type, None)
+    if module is None:
+        raise RuntimeError(f"_get_device_module: expected a type of device, got {device_type!r}")
+    return module
+
+
 def _flatten_dense_tensors(tensors: Iterable[Tensor]) -> Tensor:
     """The elements of all tensors, one after the other."""
     return weft.cat([tensor.reshape(-1) for tensor in tensors])

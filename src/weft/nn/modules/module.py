@@ -22,6 +22,7 @@ from weft.nn.modules._registry import (
     BUFFER,
     MODULE,
     PARAMETER,
+    _registration_hooks,
     register_module_buffer_registration_hook,
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
@@ -41,6 +42,11 @@ __all__ = [
 ]
 
 T = TypeVar("T", bound="Module")
+
+# Hooks of all modules by the names under which libraries read them.
+_global_parameter_registration_hooks = _registration_hooks[PARAMETER]
+_global_buffer_registration_hooks = _registration_hooks[BUFFER]
+_global_module_registration_hooks = _registration_hooks[MODULE]
 
 # What a module keeps in its `__dict__` besides its members and plain attributes.
 INTERNAL: frozenset[str] = frozenset((
