@@ -243,8 +243,8 @@ def test_names_that_libraries_import(tmp_path: Path) -> None:
         "torch.bfloat16",
         "_ExcludeDispatchKeyGuard: expected keys of autocast, got CPU",
         "True True",
-        "False <torch.ops.aten._pin_memory.default, which weft lacks>",
-        "{<torch.ops.aten._chunk_cat, which weft lacks>: 1} False",
+        "False <torch.ops.aten._pin_memory.default: weft lacks it>",
+        "{<torch.ops.aten._chunk_cat: weft lacks it>: 1} False",
         "torch.nn.init",
         "True False",
         "[Shard(dim=0), Replicate(), Partial(avg)] False True",
@@ -262,7 +262,22 @@ HELPERS = """
     from torch.optim.optimizer import ParamsT, _foreach_doc, _use_grad_for_differentiable
     from torch.utils._contextlib import _DecoratorContextManager
     from torch.utils.data._utils.pin_memory import pin_memory
+    from torch._C import _functorch, _is_torch_function_mode_enabled
+    from torch._decomp import core_aten_decompositions
+    from torch._functorch.vmap import _add_batch_dim
+    from torch._guards import active_fake_mode
+    from torch._inductor import codecache
+    from torch._utils import _get_device_module
+    from torch.optim.swa_utils import _group_tensors_by_device_and_dtype
+    from functorch import FunctionalModule, vmap
+    import torch
 
+    assert vmap is torch.func.vmap and _get_device_module("cpu") is torch.cpu
+    assert getattr(torch, "qint32") is torch.qint32 and not hasattr(torch, "float4_e2m1fn_x2")
+    assert active_fake_mode() is None and not _is_torch_function_mode_enabled()
+    asked = []
+    torch.vmap(lambda x: (asked.append(_functorch.is_batchedtensor(x)), x)[1])(torch.ones(2))
+    assert asked == [True] and not _functorch.is_batchedtensor(torch.ones(1))
     print(_pair(1), _triple(2), _reverse_repeat_tuple((1, 2), 2), _addindent("a\\nb", 1).split())
     try:
         pin_memory(1)

@@ -128,6 +128,15 @@ class TestErrors:
             "second time); use retain_graph=True the first time"
         )
 
+    def test_second_backward_of_lists(self) -> None:
+        """Lists of saved tensors were empty once they were freed, and what came next chose the
+        error, or gave a value."""
+        x, places = leaf(1, 2, 3), weft.tensor([0, 1])
+        for y in (x[places], x.index_put((places,), x[:2] * 1)):
+            y.sum().backward()
+            with pytest.raises(RuntimeError, match=r"expected saved tensors, got freed ones"):
+                y.sum().backward()
+
     def test_saved_tensor_changed(self) -> None:
         x, b = leaf(2), weft.tensor([3.0], dtype=weft.float64)
         y = (x * b).sum()

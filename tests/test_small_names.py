@@ -620,3 +620,37 @@ def test_annotations_of_losses_are_evaluated_among_the_names_of_a_program() -> N
     for name in ("CrossEntropyLoss", "NLLLoss", "BCEWithLogitsLoss", "HuberLoss"):
         hints = typing.get_type_hints(getattr(weft.nn, name)(), globalns=scope)
         assert hints["reduction"] is str
+
+
+def test_tensors_of_modules_are_swapped_by_name() -> None:
+    from weft.nn.utils._named_member_accessor import swap_tensor
+
+    layer, other = weft.nn.Linear(2, 1), weft.ones(1, 2)
+    before = layer.weight
+    assert swap_tensor(layer, "weight", other) is before and layer.weight is other
+    assert swap_tensor(layer, "weight", before) is other
+    layer.extra = weft.zeros(1)
+    assert swap_tensor(layer, "extra", None).item() == 0 and layer.extra is None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        swap_tensor(layer, "nothing", other)
+    with pytest.raises(KeyError, match=r"got 'a\.b'"):
+        swap_tensor(layer, "a.b", other)
+    with pytest.raises(TypeError, match="expected a tensor, got int"):
+        swap_tensor(layer, "weight", 3)
+
+
+def test_hooks_of_all_modules_are_there_to_read() -> None:
+    from weft.nn.modules import module
+
+    handle = module.register_module_parameter_registration_hook(lambda *_: None)
+    assert len(module._global_parameter_registration_hooks) == 1
+    handle.remove()
+    assert not module._global_parameter_registration_hooks
+
+
+@both
+def test_results_with_names_are_told_from_tuples(lib: Any) -> None:
+    tree = importlib.import_module(f"{lib.__name__}.utils._pytree")
+    assert tree.is_structseq_instance(lib.ones(2, 2).max(0))
+    for other in ((1, 2), typing.NamedTuple("Pair", [("a", int)])(1), [1]):
+        assert not tree.is_structseq_instance(other)

@@ -17,7 +17,7 @@ def declare(plan: Plan) -> list[str]:
     saved = [*plan.tensors, *plan.results]
     if saved:
         resets = " ".join(
-            f"{name}_.clear();"
+            f"for (SavedTensor& one : {name}_) one.reset();"
             if name in plan.tensors and plan.is_list(name)
             else f"{name}_.reset();"
             for name in saved

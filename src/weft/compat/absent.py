@@ -36,10 +36,7 @@ class Absent(ABCMeta):
         return placeholder(f"{_place_of(cls)}.{name}")
 
     def __repr__(cls) -> str:
-        return f"<{_place_of(cls)}, which weft lacks>" if "_place" in vars(cls) else _shown(cls)
-
-    def __str__(cls) -> str:  # as PyTorch's dtypes have their names
-        return vars(cls).get("_place") or _shown(cls)
+        return f"<{_place_of(cls)}: weft lacks it>" if "_place" in vars(cls) else _shown(cls)
 
     def __getitem__(cls, parameters: Any) -> Any:
         return cls

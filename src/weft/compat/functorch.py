@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from torch._functorch.make_functional import FunctionalModule as FunctionalModule
-from torch._functorch.make_functional import (
-    FunctionalModuleWithBuffers as FunctionalModuleWithBuffers,
-)
 from weft import func
+from weft.compat.absent import placeholder
 from weft.compat.overlay.torch_version import __version__ as __version__
+
+_PLACE = "torch._functorch.make_functional"
+FunctionalModule = placeholder(f"{_PLACE}.FunctionalModule")
+FunctionalModuleWithBuffers = placeholder(f"{_PLACE}.FunctionalModuleWithBuffers")
 
 
 def __getattr__(name: str) -> Any:

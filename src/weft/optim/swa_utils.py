@@ -14,7 +14,6 @@ from weft.nn import Module
 from weft.nn.modules.batchnorm import _BatchNorm
 from weft.optim._schedule import LRScheduler, for_each
 from weft.optim.optimizer import Optimizer
-from weft.utils._foreach_utils import _group_tensors_by_device_and_dtype  # noqa: F401  libraries
 
 Averages = Callable[[list[Tensor], list[Tensor], Any], None]
 

@@ -207,6 +207,18 @@ def is_namedtuple(obj: Any) -> bool:
     return is_namedtuple_class(obj if isinstance(obj, type) else type(obj))
 
 
+def is_structseq_class(cls: Any) -> bool:
+    """Whether it is a type of results with names, such as that of max, or one of Python's own."""
+    fields = (getattr(cls, name, None) for name in ("n_fields", "n_sequence_fields"))
+    made = isinstance(cls, type) and all(isinstance(count, int) for count in fields)
+    return made and issubclass(cls, tuple)
+
+
+def is_structseq_instance(obj: Any) -> bool:
+    """Whether it is a result with names."""
+    return is_structseq_class(type(obj))
+
+
 def tree_is_leaf(tree: PyTree, is_leaf: IsLeaf = None) -> bool:
     """Whether a value is a leaf.
 

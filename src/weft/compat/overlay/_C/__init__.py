@@ -36,6 +36,11 @@ def _are_functorch_transforms_active() -> bool:
     return _C._recorder() is not None
 
 
+def _is_torch_function_mode_enabled() -> bool:
+    """Whether a mode of weft.overrides sees the functions of this thread."""
+    return weft.overrides._get_current_function_mode() is not None
+
+
 def _get_accelerator(check: bool | None = None) -> Any:
     """The CPU's device: there is no accelerator."""
     return weft.device("cpu")
