@@ -9,6 +9,7 @@ import copy
 import importlib
 import math
 import pickle
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
@@ -75,6 +76,35 @@ def parameters_are_replaced(lib: Any) -> Any:
     m._parameters = OrderedDict(v=lib.nn.Parameter(lib.full((1,), 2.0)))
     m._buffers = {}
     return without, has, list(m.state_dict()), hasattr(m, "b"), m.v.item()
+
+
+@gives(([["w"], ["b"], ["c"]], 3.0, [True, True, True], ["w", "x"]))
+def members_lie_in_the_dict_of_a_module(lib: Any) -> Any:
+    m = example(lib)
+    held = m.__dict__
+    names = [list(held[kind]) for kind in ("_parameters", "_buffers", "_modules")]
+    held["_parameters"]["w"] = lib.nn.Parameter(lib.full((1,), 3.0))
+    same = [each.__dict__["_parameters"]["w"] is each.w for each in (m, copy.copy(m))]
+    twin = copy.deepcopy(m)
+    same.append(twin.__dict__["_parameters"]["w"] is twin.w is not m.w)
+    twin._parameters = {"w": m.w, "x": m.w}
+    return names, m.w.item(), same, list(vars(twin)["_parameters"])
+
+
+@gives((["inner"], "Linear"))
+def a_program_looks_for_members_in_the_dict(lib: Any) -> Any:
+    class Wrapper(lib.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = lib.nn.Linear(1, 1)
+
+        def __getattr__(self, name: str) -> Any:
+            found = self.__dict__.get("_modules", {}).get(name)
+            return getattr(super().__getattr__("inner"), name) if found is None else found
+
+    m = Wrapper()
+    assert m.weight is m.inner.weight
+    return list(m._modules), type(m.inner).__name__
 
 
 @gives((["w"], [], ["w", "b"], False))
@@ -653,3 +683,10 @@ def checkpoints_stop_early_unless_told_otherwise(lib):
             ).backward()
         runs.append(len(calls))
     return runs
+
+
+def test_modules_are_freed_at_once() -> None:
+    module = weft.nn.Linear(1, 1)
+    reference = weakref.ref(module)
+    del module
+    assert reference() is None

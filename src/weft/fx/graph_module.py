@@ -312,7 +312,7 @@ def _unpickled(
 
 
 def _fill(made: GraphModule, state: dict[str, Any], graph: Graph) -> GraphModule:
-    made.__dict__.update(state)
+    made.__setstate__(state)
     made.graph = graph
     return made
 

@@ -34,7 +34,7 @@ from weft.jit.module_methods import (
 )
 from weft.jit.script_class import is_plain, object_of
 from weft.jit.script_function import DEFAULT_NAMES
-from weft.nn.modules.module import INTERNAL, Module
+from weft.nn.modules.module import INTERNAL, Module, hold_views
 
 PARAMETER, BUFFER, MODULE = "parameter", "buffer", "module"
 
@@ -424,6 +424,7 @@ def compile_in_place(module: ScriptModule) -> Any:
     own = {k: v for k, v in vars(module).items() if k not in info.type.attributes and k not in _OWN}
     module.__dict__.clear()
     module.__dict__.update(made.__dict__ | own)
+    hold_views(module)
     module.__class__ = _class_in_place(cls, tuple(marked))
     for text in texts:
         module.define(text)

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
-from weft.nn.modules._registry import BUFFER, MODULE, PARAMETER
+from weft.nn.modules._registry import VIEWS
 
-_PARTS = {PARAMETER: "_parameters", BUFFER: "_buffers", MODULE: "_modules"}
+_PARTS = {kind: name for name, kind in VIEWS.items()}
 # PyTorch's modules have these from the start; weft's when somebody asks for them.
 _HOOKS = ("_backward_hooks", "_forward_hooks")
 
@@ -22,7 +22,9 @@ def torch_layout(module: Any, state: Any) -> Any:
     for name, kind in kinds.items():
         made[_PARTS[kind]][name] = state[name]
     hooks: dict[str, Any] = {name: OrderedDict() for name in _HOOKS}
-    rest = {n: v for n, v in state.items() if n not in kinds and n not in ("_kinds", "_hooked")}
+    rest = {
+        n: v for n, v in state.items() if n not in kinds and n not in ("_kinds", "_hooked", *VIEWS)
+    }
     computed = {name: getattr(module, name) for name in module._computed_attributes}
     return {**made, **hooks, **rest, **computed}
 

@@ -7,6 +7,7 @@ members and of which kind. `_parameters`, `_buffers` and `_modules` are live vie
 
 from __future__ import annotations
 
+import weakref
 from collections import OrderedDict
 from collections.abc import (
     Callable,
@@ -135,6 +136,34 @@ class Members(MutableMapping[str, Any]):
         return repr(dict(self))
 
 
+class _Held(Members):
+    """The view that a module's own `__dict__` has, for programs that look there: it does not keep
+    the module alive, and copies and pickles leave it to the module that they make."""
+
+    __slots__ = ("_reference",)
+
+    @property  # type: ignore[override]
+    def _owner(self) -> Any:
+        return self._reference()
+
+    @_owner.setter
+    def _owner(self, owner: Any) -> None:
+        self._reference = weakref.ref(owner)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return dict, ()
+
+
+#: the names of the views
+VIEWS = {"_parameters": PARAMETER, "_buffers": BUFFER, "_modules": MODULE}
+
+
+def hold_views(module: Registry) -> None:
+    """Puts the views of a module into its `__dict__`."""
+    for name, kind in VIEWS.items():
+        module.__dict__[name] = _Held(module, kind)
+
+
 def _members(kind: str) -> Any:
     """The property with all members of a kind; assigning a mapping replaces them."""
 
@@ -147,6 +176,7 @@ def _members(kind: str) -> Any:
         module.__dict__["_kinds"] = kinds
         for name, value in given.items():
             module._put(name, value, kind)
+        hold_views(module)
 
     return property(lambda module: Members(module, kind), set_members)
 
@@ -181,6 +211,7 @@ class Registry:
         attributes["training"] = True
         attributes["_kinds"] = {}
         attributes["_non_persistent_buffers_set"] = set()
+        hold_views(self)
 
     _parameters = _members(PARAMETER)
     _buffers = _members(BUFFER)

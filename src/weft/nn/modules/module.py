@@ -22,7 +22,9 @@ from weft.nn.modules._registry import (
     BUFFER,
     MODULE,
     PARAMETER,
+    VIEWS,
     _registration_hooks,
+    hold_views,
     register_module_buffer_registration_hook,
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
@@ -50,7 +52,7 @@ _global_module_registration_hooks = _registration_hooks[MODULE]
 
 # What a module keeps in its `__dict__` besides its members and plain attributes.
 INTERNAL: frozenset[str] = frozenset((
-    "_kinds", "_non_persistent_buffers_set", "_hooked", "_is_full_backward_hook",
+    "_kinds", "_non_persistent_buffers_set", "_hooked", "_is_full_backward_hook", *VIEWS,
     *hook_kinds(Hookable), *hook_kinds(Stateful),
 ))  # fmt: skip
 
@@ -82,6 +84,7 @@ class Module(Stateful, Hookable):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Takes the attributes that a pickle of weft or of PyTorch has."""
         self.__dict__.update(own_layout(self, state))
+        hold_views(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._hooked:

@@ -216,7 +216,7 @@ def _refuse_pickling(module: Module) -> Any:
 def _deepcopy(module: Module, memo: dict[int, Any]) -> Any:
     duplicate = module.__class__.__new__(module.__class__)
     memo[id(module)] = duplicate
-    duplicate.__dict__.update(copy.deepcopy(module.__dict__, memo))
+    duplicate.__setstate__(copy.deepcopy(module.__dict__, memo))
     return duplicate
 
 
