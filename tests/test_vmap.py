@@ -20,6 +20,7 @@ from op_cases.calling import ROWS, function_of
 from op_cases.realise import realise, to_library, to_numpy
 
 import weft
+from weft import Tensor
 from weft.func import _level
 from weft.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
@@ -695,3 +696,43 @@ def test_an_error_leaves_the_batch() -> None:
     with pytest.raises(ZeroDivisionError):
         weft.vmap(lambda x: 1 / 0)(X)
     assert float(X.sum()) == 15.0
+
+
+class Box:
+    """A dict of tensors that takes part in vmap by itself, as libraries define them."""
+
+    def __init__(self, **tensors: Any) -> None:
+        self.tensors = tensors
+
+    def dim(self) -> int:
+        return 1
+
+    def size(self, dim: int) -> int:
+        return next(iter(self.tensors.values())).size(dim)
+
+    def _add_batch_dim(self, *, in_dim: int, vmap_level: Any) -> Box:
+        from weft.compat.overlay._C._functorch import _add_batch_dim as add
+
+        return Box(**{k: add(v, in_dim, vmap_level) for k, v in self.tensors.items()})
+
+    def _maybe_remove_batch_dim(
+        self, funcname: str, *, vmap_level: Any, batch_size: int, out_dim: int
+    ) -> Box:
+        from weft.compat.overlay._functorch.vmap import _maybe_remove_batch_dim as remove
+
+        made = {k: remove("", v, vmap_level, 0, out_dim) for k, v in self.tensors.items()}
+        return Box(**made)
+
+
+def test_dicts_of_tensors_that_libraries_define() -> None:
+    box, x = Box(w=weft.arange(6.0).view(3, 2), b=weft.ones(3)), weft.tensor([1.0, 2.0])
+
+    def f(box: Box, x: Tensor) -> tuple[Tensor, Box]:
+        assert box.tensors["b"].shape == ()
+        return box.tensors["w"] @ x + box.tensors["b"], Box(twice=box.tensors["w"] * 2)
+
+    result, made = weft.vmap(f, (0, None), (0, 1))(box, x)
+    assert result.tolist() == [3, 9, 15]
+    assert made.tensors["twice"].tolist() == [[0, 4, 8], [2, 6, 10]]
+    with pytest.raises(ValueError, match="expected equal sizes of the mapped dimension"):
+        weft.vmap(f)(box, x)

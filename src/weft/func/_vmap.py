@@ -8,11 +8,21 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor, get_rng_state, set_rng_state
+from weft._runtime.public import weft
 from weft.func._level import Level
 from weft.func._random import MODES
 from weft.utils._pytree import TreeSpec, tree_flatten, tree_leaves, tree_unflatten
 
 Dims = Any  # an int, None, or a nest of them
+
+
+def _is_collection(value: Any) -> bool:
+    """Whether a value hands the tensors in it to a level by itself, under the names that PyTorch's
+    vmap has for that: libraries define such dicts of tensors."""
+    return hasattr(type(value), "_add_batch_dim") and not isinstance(value, Tensor)
+
+
+_flatten = functools.partial(tree_flatten, is_leaf=_is_collection)
 
 
 def vmap(
@@ -86,7 +96,7 @@ def _inputs(in_dims: Dims, args: tuple[Any, ...]) -> tuple[list[Any], list[Any],
         raise ValueError(
             f"vmap: expected in_dims as an int or a tuple, got {type(in_dims).__name__}"
         )
-    leaves, spec = tree_flatten(args)
+    leaves, spec = _flatten(args)
     dims = broadcast_dims(in_dims, args)
     if dims is None:
         raise ValueError(
@@ -97,7 +107,7 @@ def _inputs(in_dims: Dims, args: tuple[Any, ...]) -> tuple[list[Any], list[Any],
             continue
         if not isinstance(dim, int) or isinstance(dim, bool):
             raise ValueError(f"vmap: expected in_dims of ints and None, got {dim!r}")
-        if not isinstance(leaf, Tensor):
+        if not (isinstance(leaf, Tensor) or _is_collection(leaf)):
             raise ValueError(
                 f"vmap: expected a Tensor where in_dims is {dim}, got {type(leaf).__name__}; None "
                 "stands for what all samples share"
@@ -114,7 +124,7 @@ def broadcast_dims(dims: Dims, tree: Any) -> list[Any] | None:
     """An entry of `dims` for each leaf of a tree: one entry stands for all below it. None where the
     structures differ."""
     if dims is None or isinstance(dims, int):
-        return [dims] * len(tree_leaves(tree))
+        return [dims] * len(tree_leaves(tree, is_leaf=_is_collection))
     if not isinstance(dims, (list, tuple, dict)):
         return None
     if isinstance(dims, dict):
@@ -155,6 +165,10 @@ def _enter(
         if dim is None:
             given.append(leaf)
             continue
+        if _is_collection(leaf):
+            held = leaf if part is None else leaf[(*[slice(None)] * dim, slice(*part))]
+            given.append(held._add_batch_dim(in_dim=dim, vmap_level=level))
+            continue
         samples = leaf if dim == 0 else _C._aten.movedim(leaf, dim, 0)
         if part is not None:
             samples = _C._aten.slice(samples, 0, *part)
@@ -167,7 +181,7 @@ def _enter(
 
 def _leave(level: Level, output: Any, out_dims: Dims) -> Any:
     """The output with the samples along out_dims."""
-    leaves, spec = tree_flatten(output)
+    leaves, spec = _flatten(output)
     dims = broadcast_dims(out_dims, output)
     if dims is None and isinstance(out_dims, tuple) and len(out_dims) == 1 == len(leaves):
         dims = list(out_dims)
@@ -175,13 +189,17 @@ def _leave(level: Level, output: Any, out_dims: Dims) -> Any:
         raise ValueError(
             f"vmap: expected out_dims in the structure of the output, {spec}, got {out_dims}"
         )
-    return tree_unflatten([_unwrapped(level, *each) for each in zip(leaves, dims)], spec)
+    return tree_unflatten([unwrapped(level, *each) for each in zip(leaves, dims)], spec)
 
 
-def _unwrapped(level: Level, leaf: Any, dim: int | None) -> Any:
+def unwrapped(level: Level, leaf: Any, dim: int | None) -> Any:
     if not isinstance(leaf, Tensor):
         if dim is None:
             return leaf
+        if _is_collection(leaf):
+            return leaf._maybe_remove_batch_dim(
+                "vmap", vmap_level=level, batch_size=level.size, out_dim=dim
+            )
         raise ValueError(
             f"vmap: expected a function that returns Tensors, got {type(leaf).__name__}"
         )
@@ -202,10 +220,9 @@ def _unwrapped(level: Level, leaf: Any, dim: int | None) -> Any:
 
 def _joined(parts: Sequence[Any], out_dims: Dims) -> Any:
     """The outputs of chunks as one."""
-    columns = [tree_flatten(each)[0] for each in parts]
+    columns = [_flatten(each)[0] for each in parts]
     dims = broadcast_dims(out_dims, parts[0]) or [0]
     joined = [
-        pieces[0] if dim is None else _C._aten.cat(pieces, dim)
-        for dim, *pieces in zip(dims, *columns)
+        pieces[0] if dim is None else weft.cat(pieces, dim) for dim, *pieces in zip(dims, *columns)
     ]
-    return tree_unflatten(joined, tree_flatten(parts[0])[1])
+    return tree_unflatten(joined, _flatten(parts[0])[1])

@@ -142,7 +142,7 @@ class _Held(Members):
 
     __slots__ = ("_reference",)
 
-    @property  # type: ignore[override]
+    @property
     def _owner(self) -> Any:
         return self._reference()
 
