@@ -323,3 +323,17 @@ def test_order_of_options(lib: Any, name: str) -> None:
     optimizer = getattr(lib.optim, name)([lib.ones(1, requires_grad=True)], lr=0.5)
     assert list(optimizer.defaults) == OPTIONS[name].split()
     assert list(optimizer.param_groups[0]) == ["params", *optimizer.defaults]
+
+
+def test_libraries_search_along_a_line() -> None:
+    from weft.optim.lbfgs import _cubic_interpolate, _strong_wolfe
+
+    def loss(x: weft.Tensor, at: float, d: weft.Tensor) -> tuple[float, weft.Tensor]:
+        place = x + at * d
+        return float((place**2).sum()), 2 * place
+
+    x, d = weft.tensor([1.0, 2.0]), weft.tensor([-2.0, -4.0])
+    f, g = loss(x, 0.0, d)
+    value, grad, at, count = _strong_wolfe(loss, x, 1.0, d, f, g, float(g.dot(d)))
+    assert (value, grad.tolist(), at, count) == (0.0, [0.0, 0.0], 0.5, 2)
+    assert _cubic_interpolate(0.0, 1.0, -2.0, 2.0, 1.0, 2.0) == pytest.approx(1.0)

@@ -654,3 +654,12 @@ def test_results_with_names_are_told_from_tuples(lib: Any) -> None:
     assert tree.is_structseq_instance(lib.ones(2, 2).max(0))
     for other in ((1, 2), typing.NamedTuple("Pair", [("a", int)])(1), [1]):
         assert not tree.is_structseq_instance(other)
+
+
+@both
+def test_limits_of_the_numbers_of_python(lib: Any) -> None:
+    assert lib.finfo(float).eps == lib.finfo(complex).eps == 2.0**-52
+    assert lib.iinfo(int).max == 2**63 - 1
+    for limits, kind in ((lib.finfo, int), (lib.iinfo, float), (lib.iinfo, bool)):
+        with pytest.raises(TypeError):
+            limits(kind)

@@ -18,6 +18,10 @@ _FLOATS = {
 }
 
 
+# What Python's types of numbers stand for, as where a dtype is given.
+_DTYPES = {float: _C.float64, complex: _C.complex128, int: _C.int64, bool: _C.bool}
+
+
 def _name(dtype: DType) -> str:
     return str(dtype).removeprefix("torch.")
 
@@ -37,8 +41,9 @@ class finfo:
     resolution: float
     dtype: str
 
-    def __init__(self, dtype: DType | None = None) -> None:
-        real = (_C.get_default_dtype() if dtype is None else dtype).to_real()
+    def __init__(self, dtype: DType | type | None = None) -> None:
+        given = _C.get_default_dtype() if dtype is None else dtype
+        real = _DTYPES.get(given, given).to_real()
         name = _name(real)
         if name not in _FLOATS:
             raise TypeError(f"finfo: expected a floating or complex dtype, got {dtype}")
@@ -63,7 +68,8 @@ class iinfo:
     min: int
     dtype: str
 
-    def __init__(self, dtype: DType) -> None:
+    def __init__(self, dtype: DType | type) -> None:
+        dtype = _DTYPES.get(dtype, dtype)
         if dtype.is_floating_point or dtype.is_complex or dtype is _C.bool:
             raise TypeError(f"iinfo: expected an integer dtype, got {dtype}")
         self.bits = dtype.itemsize * 8

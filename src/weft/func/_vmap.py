@@ -166,8 +166,9 @@ def _enter(
             given.append(leaf)
             continue
         if _is_collection(leaf):
-            held = leaf if part is None else leaf[(*[slice(None)] * dim, slice(*part))]
-            given.append(held._add_batch_dim(in_dim=dim, vmap_level=level))
+            if part is not None:
+                leaf = leaf[tuple([slice(None)] * dim + [slice(*part)])]
+            given.append(leaf._add_batch_dim(in_dim=dim, vmap_level=level))
             continue
         samples = leaf if dim == 0 else _C._aten.movedim(leaf, dim, 0)
         if part is not None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from weft._C import Tensor
+from weft._C import Tensor, empty
 
 ENOUGH_DESCENT = 1e-4  # the loss must fall by this share of what the slope promises
 ENOUGH_FLATTENING = 0.9  # and the slope to this share of its first value
@@ -68,6 +68,34 @@ def strong_wolfe(
     return low
 
 
+def _strong_wolfe(
+    obj_func: Callable[[Tensor, float, Tensor], tuple[float, Tensor]],
+    x: Tensor,
+    t: float,
+    d: Tensor,
+    f: float,
+    g: Tensor,
+    gtd: float,
+    *,
+    tolerance_change: float = 1e-9,
+    max_ls: int = 25,
+) -> tuple[float, Tensor, float, int]:
+    """The search under PyTorch's private name, which libraries of optimizers call: the loss, the
+    gradient and the distance of the point that was found from x along d, and the evaluations."""
+    count = 0
+
+    def evaluate(at: float) -> Point:
+        nonlocal count
+        count += 1
+        loss, grad = obj_func(x, at, d)
+        return Point(at, float(loss), grad, float(grad.dot(d)))
+
+    smallest = tolerance_change / float(d.abs().max())
+    start = Point(0.0, float(f), g, float(gtd))
+    found = strong_wolfe(evaluate, start, float(t), smallest=smallest, max_trials=max_ls)
+    return found.loss, found.grad, found.at, count
+
+
 def _bracket(
     evaluate: Callable[[float], Point], start: Point, first: float, max_trials: int
 ) -> tuple[list[Point], int, bool]:
@@ -104,3 +132,12 @@ def _cubic_minimum(a: Point, b: Point, bounds: tuple[float, float] | None = None
     root = math.sqrt(square)
     share = (right.slope + root - mixed) / (right.slope - left.slope + 2 * root)
     return min(max(right.at - (right.at - left.at) * share, low), high)
+
+
+def _cubic_interpolate(
+    x1: float, f1: float, g1: float, x2: float, f2: float, g2: float,
+    bounds: tuple[float, float] | None = None,
+) -> float:  # fmt: skip
+    """The minimum of the cubic through two points, by PyTorch's private name."""
+    none = empty(0)
+    return _cubic_minimum(Point(x1, f1, none, g1), Point(x2, f2, none, g2), bounds)

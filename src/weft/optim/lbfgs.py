@@ -9,6 +9,8 @@ from weft import _C
 from weft._C import Tensor
 from weft.autograd.grad_mode import enable_grad, no_grad
 from weft.optim._line_search import Point, strong_wolfe
+from weft.optim._line_search import _cubic_interpolate as _cubic_interpolate
+from weft.optim._line_search import _strong_wolfe as _strong_wolfe
 from weft.optim.optimizer import Optimizer, check_at_least_zero, real_parts
 
 
