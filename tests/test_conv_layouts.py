@@ -157,6 +157,19 @@ def test_gradients_of_a_row_of_columns() -> None:
     assert weft.allclose(got, expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", [weft.float32, weft.float64, weft.bfloat16])
+@pytest.mark.parametrize("kernel", [1, 3])
+def test_signals_have_no_order_by_channels(kernel: int, dtype: weft.dtype) -> None:
+    """Dropout draws in the order in which the result lies."""
+    for batch, channels, groups in ((2, 3, 1), (32, 512, 1), (4, 16, 2), (4, 16, 16)):
+        x = weft.randn(batch, 9, channels, dtype=dtype).transpose(1, 2)
+        weight = weft.randn(32, channels // groups, kernel, dtype=dtype)
+        result = weft.conv1d(x, weight, None, 1, kernel // 2, 1, groups)
+        expected = weft.conv1d(x.contiguous(), weight, None, 1, kernel // 2, 1, groups)
+        assert result.is_contiguous()
+        assert weft.allclose(result, expected, rtol=2e-2, atol=1e-1)
+
+
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("by_channels", [False, True])
 def test_threads_change_nothing(case: tuple[Any, ...], by_channels: bool) -> None:

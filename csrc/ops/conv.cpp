@@ -47,15 +47,15 @@ Tensor by_rows(const Tensor& images) {
   return ops::clone(images, static_cast<int64_t>(MemoryFormat::ChannelsLast));
 }
 
-// An image of one line, which has no order by channels.
-bool is_signal(const Geometry& g) { return g.height == 1 && g.kernel_h == 1; }
+// Whether the result lies by channels: where one of the operands does, and is no signal.
+bool keeps_channels(const Geometry& g, const Tensor& images, const Tensor& weight) {
+  const bool has_lines = images.dim() == 4 && (g.height > 1 || g.kernel_h > 1);
+  return has_lines && (goes_by_channels(images) || goes_by_channels(weight));
+}
 
-// What the loops over planes gave, by channels where one of the operands lies so.
+// What the loops over planes gave, in the order of the operands.
 Tensor laid_out(const Geometry& g, const Tensor& out, const Tensor& images, const Tensor& weight) {
-  if (out.dim() != 4 || is_signal(g) || !(goes_by_channels(images) || goes_by_channels(weight))) {
-    return out;
-  }
-  return ops::clone(out, static_cast<int64_t>(MemoryFormat::ChannelsLast));
+  return keeps_channels(g, images, weight) ? by_rows(out) : out;
 }
 
 // Whether the product goes over channels that lie together. A pointwise kernel multiplies planes
@@ -76,10 +76,10 @@ bool regroups(const Geometry& g, const Tensor& images) {
   return fits_grouped(g, images) && (g.stride_w > 1 || !g.is_depthwise());
 }
 
-// Whether the result lies by channels: where the image or the weight does.
+// Whether the loops over channels make a result that lies so.
 bool gives_channels(const Geometry& g, const Tensor& input, const Tensor& weight) {
-  return input.dim() == 4 && (goes_by_channels(input) || goes_by_channels(weight)) &&
-         ((fits_grouped(g, input) && !is_signal(g)) || multiplies_channels(g, input, weight));
+  return keeps_channels(g, input, weight) &&
+         (fits_grouped(g, input) || multiplies_channels(g, input, weight));
 }
 
 // float32, uninitialised.
@@ -114,7 +114,7 @@ Tensor by_channel_pairs(const Geometry& g, const Tensor& input, const Tensor& we
                                 sums.data_as<float>());
   }
   const Tensor out = as_dtype(sums, input.dtype());
-  return goes_by_channels(input) || goes_by_channels(weight) ? out : in_order(out);
+  return keeps_channels(g, input, weight) ? out : in_order(out);
 }
 
 // The checked geometry of conv2d.
