@@ -526,3 +526,16 @@ def test_a_name_that_is_one_of_a_compiled_module_too(folder):
         "@weft.jit.script\ndef f(x):\n    return x + 1\n"
     )
     assert run(folder, source)[1] == [2.0, 2.0]
+
+
+def test_what_a_trace_compiles_is_looked_for_without_being_recorded(folder):
+    """The variables around the call of `script` may be the tensors of the trace."""
+    (folder / "padded.py").write_text(
+        "import weft, functools\n\ndef f(y, like):\n"
+        "    return weft.nn.functional.pad(y, [0, like.shape[-1] - y.shape[-1]])\n\n"
+        "def decorated(f):\n    @functools.wraps(f)\n    def wrapper(*args):\n"
+        "        return weft.jit.script(f)(*args)\n    return wrapper\n\nf = decorated(f)\n"
+    )
+    padded = importlib.import_module("padded")
+    traced = weft.jit.trace(lambda x: padded.f(x[:, :-3], x), weft.ones(2, 8))
+    assert traced(weft.ones(3, 9)).tolist() == [[1.0] * 6 + [0.0] * 3] * 3

@@ -22,7 +22,7 @@ from weft.storage import TypedStorage, UntypedStorage
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
-def _unrecorded(function: _F) -> _F:
+def unrecorded(function: _F) -> _F:
     """What a trace does not record: it looks at tensors, or copies them as they are."""
 
     @functools.wraps(function)
@@ -39,7 +39,7 @@ def _unrecorded(function: _F) -> _F:
 # ---- printing ----
 
 
-@_unrecorded
+@unrecorded
 def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
     """The elements and what they are, as PyTorch prints them."""
     from weft._tensor import repr
@@ -50,7 +50,7 @@ def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
     return repr.text_of(self, tensor_contents)
 
 
-@_unrecorded
+@unrecorded
 def _format(self: Tensor, spec: str) -> str:
     """A 0-d tensor formats as its number, any other as its repr."""
     if self.dim() == 0 and type(self) is Tensor and "_batch" not in self.__dict__:
@@ -124,7 +124,7 @@ def _rebuild(
     return tensor
 
 
-@_unrecorded
+@unrecorded
 def _reduce_ex(self: Tensor, protocol: Any) -> tuple[Any, ...]:
     # A view of another dtype over the storage (real of a complex one) counts in its own elements.
     layout = (tuple(self.shape), self.stride(), self.storage_offset())
@@ -137,7 +137,7 @@ def _setstate(self: Tensor, state: dict[str, Any] | None) -> None:
         self.__dict__.update(state)
 
 
-@_unrecorded
+@unrecorded
 def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     """A copy with memory of its own; tensors that share memory inside one deepcopy still do."""
     if id(self) in memo:

@@ -23,6 +23,7 @@ from weft import _C
 from weft._C import Tensor
 from weft._runtime.annotations import OF_PYTHON, annotations_in
 from weft._runtime.public import weft
+from weft._tensor.tensor import unrecorded
 from weft.jit import memo
 from weft.jit.cache.files import sha256
 from weft.version import __version__
@@ -85,6 +86,7 @@ class Walk:
             return True
         return (id(obj) in self._numbers and id(obj) not in self.opaque) or _is_named(obj)
 
+    @unrecorded
     def start(self, root: Any) -> None:
         """Walks from a function or a module; or from a text: then `scopes` are all that its names
         are looked up in."""
@@ -313,8 +315,7 @@ def _indent(line: str) -> int:
 
 
 def _is_blank(line: str) -> bool:
-    rest = line.lstrip()
-    return not rest or rest.startswith("#")
+    return line.lstrip()[:1] in ("", "#")
 
 
 def _nested(code: types.CodeType) -> Iterator[types.CodeType]:
