@@ -198,6 +198,15 @@ def test_sets_of_sets() -> None:
     assert list(BatchSampler([3, 4, 5], 2, True)) == [[3, 4]]
 
 
+def test_sets_and_samplers_take_the_type_of_a_sample() -> None:
+    """Programs write `class Part(Subset[T])`, and `Subset[int]` in annotations."""
+    for kind in (Dataset, IterableDataset, Subset, ConcatDataset, StackDataset, DataLoader):
+        assert kind[int].__origin__ is kind
+    assert ConcatDataset.cumsum(["ab", "c"]) == [2, 3]
+    for kind in (weft.utils.data.IterDataPipe, weft.utils.data.distributed.DistributedSampler):
+        assert kind[int].__origin__ is kind
+
+
 def test_errors() -> None:
     with pytest.raises(ValueError, match="sampler option is mutually exclusive with shuffle"):
         DataLoader(Squares(), sampler=[1], shuffle=True)

@@ -207,7 +207,7 @@ PRIVATE = """
     import {installed}
     import torch
     from torch._utils import (_flatten_dense_tensors, _rebuild_parameter, _rebuild_tensor,
-                              _rebuild_tensor_v2, _unflatten_dense_tensors)
+                              _rebuild_tensor_v2, _take_tensors, _unflatten_dense_tensors)
     from collections import OrderedDict
 
     parts = [torch.ones(2, 2), torch.zeros(3)]
@@ -215,6 +215,10 @@ PRIVATE = """
     assert flat.shape == (7,)
     for back, part in zip(_unflatten_dense_tensors(flat, parts), parts):
         assert torch.equal(back, part)
+    groups = _take_tensors([*parts, torch.ones(2, dtype=torch.int64), torch.ones(9)], 28)
+    assert [[each.numel() for each in group] for group in groups] == [[4, 3], [9], [2]]
+    from torch.nn.modules.conv import _ConvTransposeMixin, _ConvTransposeNd
+    assert issubclass(_ConvTransposeMixin, _ConvTransposeNd)
     storage = torch.arange(6.0).storage()
     made = _rebuild_tensor_v2(storage, 1, (2, 2), (2, 1), True, OrderedDict())
     assert made.tolist() == [[1, 2], [3, 4]] and made.requires_grad

@@ -13,6 +13,7 @@ from weft import _C
 from weft._C import Tensor
 from weft._functions.out import casting_takes_out, factory_takes_out, takes_out
 from weft._runtime.data_dependent import data_dependent
+from weft._runtime.exports import list_own as _list_own
 from weft._runtime.precision import full_precision as _full_precision
 from weft._runtime.torch_function import declare as _declare
 from weft._tensor.aliases import numpy_names
@@ -483,3 +484,4 @@ def ifftshift(input: Tensor, dim: Any = None) -> Tensor:
 
 
 _declare(globals())
+_list_own(globals())

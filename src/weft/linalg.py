@@ -213,8 +213,7 @@ def multi_dot(tensors: Any) -> Tensor:
         first, last = spans[i]
         if first < last:
             split = splits[first * count + last]
-            spans.append((first, split))
-            spans.append((split + 1, last))
+            spans += [(first, split), (split + 1, last)]
         i += 1
     made: dict[int, Tensor] = {}
     for first, last in reversed(spans):

@@ -8,6 +8,6 @@ not available. A flag keeps the value it is given and changes nothing.
 False
 """
 
-from weft.backends import cpu, cuda, cudnn, mkl, mkldnn, mps, openmp, opt_einsum
+from weft.backends import cpu, cuda, cudnn, mkl, mkldnn, mps, openmp, opt_einsum, quantized
 
-__all__ = ["cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"]
+__all__ = ["cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum", "quantized"]

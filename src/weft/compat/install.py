@@ -205,8 +205,7 @@ def _own(module: ModuleType, name: str) -> Any:
 
 def _is_source(name: str) -> bool:
     """Whether weft has a module of its own for this private or newer one of torch."""
-    source = source_of(name)
-    return source is not None and source.startswith(_OVERLAY)
+    return (source_of(name) or "").startswith(_OVERLAY)
 
 
 def _root() -> ModuleType:

@@ -400,10 +400,7 @@ def poisson_nll_loss(
     """
     if size_average is not None or reduce is not None:
         reduction = _legacy(size_average, reduce)
-    if log_input:
-        loss = input.exp() - target * input
-    else:
-        loss = input - target * (input + eps).log()
+    loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
     if full:
         many = target > 1
         safe = _C.where(many, target, 1.0)

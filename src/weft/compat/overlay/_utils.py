@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import weft
@@ -35,6 +34,18 @@ def _unflatten_dense_tensors(flat: Tensor, tensors: Iterable[Tensor]) -> tuple[T
     return tuple(part.view(tensor.shape) for part, tensor in zip(parts, listed))
 
 
+def _take_tensors(tensors: Iterable[Tensor], size_limit: int) -> Iterator[list[Tensor]]:
+    """Lists of tensors of one type, of `size_limit` bytes at most, or of one tensor."""
+    groups: dict[str, list[Tensor]] = {}
+    for tensor in tensors:
+        group = groups.setdefault(str(tensor.type()), [])
+        if group and sum(each.nbytes for each in [*group, tensor]) > size_limit:
+            yield group
+            group = groups[str(tensor.type())] = []
+        group.append(tensor)
+    yield from filter(None, groups.values())
+
+
 def _rebuild_tensor(storage: Any, storage_offset: int, size: Any, stride: Any) -> Tensor:
     """A tensor over a storage. RuntimeError where it reaches outside of it."""
     made = weft.empty(0, dtype=storage.dtype)
@@ -42,21 +53,14 @@ def _rebuild_tensor(storage: Any, storage_offset: int, size: Any, stride: Any) -
 
 
 def _rebuild_tensor_v2(
-    storage: Any,
-    storage_offset: int,
-    size: Any,
-    stride: Any,
-    requires_grad: bool,
-    backward_hooks: OrderedDict[int, Any],
-    metadata: Any = None,
-) -> Tensor:
+    storage: Any, storage_offset: int, size: Any, stride: Any, requires_grad: bool,
+    backward_hooks: Any, metadata: Any = None,
+) -> Tensor:  # fmt: skip
     """_rebuild_tensor, with requires_grad. Hooks and metadata of old files are left out."""
     made = _rebuild_tensor(storage, storage_offset, size, stride)
     return made.requires_grad_(requires_grad) if requires_grad else made
 
 
-def _rebuild_parameter(
-    data: Tensor, requires_grad: bool, backward_hooks: OrderedDict[int, Any]
-) -> Tensor:
+def _rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Tensor:
     """A Parameter over the data."""
     return weft.nn.Parameter(data, requires_grad)

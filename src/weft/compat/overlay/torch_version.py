@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import operator
 import re
+from collections.abc import Callable
 from typing import Any
 
-__all__ = ["TorchVersion", "__version__"]
+
+def _compared(name: str) -> Callable[[Any, Any], Any]:
+    """A comparison by numbers; where one of both has none ("parrots"), that of texts."""
+
+    def compare(self: Any, other: Any) -> Any:
+        mine, others = _numbers(self), _numbers(other)
+        if mine is None or others is None:
+            return getattr(str, name)(self, other)
+        return getattr(operator, name)(mine, others)
+
+    return compare
 
 
 class TorchVersion(str):
@@ -16,33 +28,18 @@ class TorchVersion(str):
     """
 
     __slots__ = ()
-
-    def __lt__(self, other: Any) -> bool:
-        return _numbers(self) < _numbers(other)
-
-    def __le__(self, other: Any) -> bool:
-        return _numbers(self) <= _numbers(other)
-
-    def __gt__(self, other: Any) -> bool:
-        return _numbers(self) > _numbers(other)
-
-    def __ge__(self, other: Any) -> bool:
-        return _numbers(self) >= _numbers(other)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, str | tuple | list):
-            return NotImplemented
-        return _numbers(self) == _numbers(other)
-
+    __lt__, __le__ = _compared("__lt__"), _compared("__le__")
+    __gt__, __ge__ = _compared("__gt__"), _compared("__ge__")
+    __eq__ = _compared("__eq__")
     __hash__ = str.__hash__
 
 
-def _numbers(version: Any) -> tuple[tuple[int, ...], int]:
+def _numbers(version: Any) -> tuple[tuple[int, ...], int] | None:
     """Release numbers without zeros at the end, then -1 for a version that precedes the release."""
     text = ".".join(map(str, version)) if isinstance(version, tuple | list) else str(version)
     match = re.match(r"v?(\d+(?:\.\d+)*)([.\-_]?(?:a|b|rc|dev|alpha|beta|pre)\w*)?", text)
-    if match is None:
-        raise ValueError(f"TorchVersion: expected a version such as '2.13.0', got {version!r}")
+    if match is None or isinstance(version, float | int):
+        return None
     numbers = [int(part) for part in match[1].split(".")]
     while numbers and numbers[-1] == 0:
         numbers.pop()

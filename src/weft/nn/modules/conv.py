@@ -228,15 +228,9 @@ class _ConvTransposeNd(_ConvNd):
         )  # fmt: skip
 
     def _output_padding(
-        self,
-        input: Tensor,
-        output_size: list[int] | None,
-        stride: list[int],
-        padding: list[int],
-        kernel_size: list[int],
-        num_spatial_dims: int,
-        dilation: list[int],
-    ) -> list[int]:
+        self, input: Tensor, output_size: list[int] | None, stride: list[int], padding: list[int],
+        kernel_size: list[int], num_spatial_dims: int, dilation: list[int],
+    ) -> list[int]:  # fmt: skip
         """The padding that gives output_size, among those that the stride leaves open. Subclasses
         with weights of their own call it."""
         if output_size is None:
@@ -266,6 +260,9 @@ class _ConvTransposeNd(_ConvNd):
             input, self.weight, self.bias, self.stride, self.padding, extra, self.groups,
             self.dilation,
         )  # fmt: skip
+
+
+_ConvTransposeMixin = _ConvTransposeNd  # as libraries of OpenMMLab know it
 
 
 class ConvTranspose1d(_ConvTransposeNd):

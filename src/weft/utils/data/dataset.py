@@ -79,7 +79,7 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
         return [tensor[index] for tensor in self.tensors]
 
 
-class StackDataset(Dataset[Any]):
+class StackDataset(Dataset[T_co]):
     """Sample i is the tuple (or, from keywords, the dict) of the i-th samples of data sets."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -114,7 +114,7 @@ class StackDataset(Dataset[Any]):
         return self._length
 
 
-class ConcatDataset(Dataset[Any]):
+class ConcatDataset(Dataset[T_co]):
     """The samples of several data sets, one set after the other."""
 
     def __init__(self, datasets: Iterable[Dataset[Any]]) -> None:
@@ -122,22 +122,21 @@ class ConcatDataset(Dataset[Any]):
         if not self.datasets:
             raise ValueError("ConcatDataset: expected at least one data set, got none")
         if any(isinstance(dataset, IterableDataset) for dataset in self.datasets):
-            raise TypeError(
-                "ConcatDataset: expected data sets with an index, got an IterableDataset"
-            )
-        lengths = [len(dataset) for dataset in self.datasets]  # type: ignore[arg-type]
-        self.cumulative_sizes = list(itertools.accumulate(lengths))
+            raise TypeError("ConcatDataset: expected sets with an index, got an IterableDataset")
+        self.cumulative_sizes = self.cumsum(self.datasets)
+
+    @staticmethod
+    def cumsum(sequence: Iterable[Any]) -> list[int]:
+        return list(itertools.accumulate(map(len, sequence)))
 
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]
 
     def __getitem__(self, index: int) -> Any:
-        position = index + len(self) if index < 0 else index
-        if not 0 <= position < len(self):  # iterating ends with IndexError
-            kind = ValueError if index < 0 else IndexError
-            raise kind(
-                f"ConcatDataset: expected an index in [-{len(self)}, {len(self)}), got {index}"
-            )
+        size, kind = len(self), ValueError if index < 0 else IndexError  # which ends iterating
+        if not -size <= index < size:
+            raise kind(f"ConcatDataset: expected an index in [-{size}, {size}), got {index}")
+        position = index % size
         part = bisect_right(self.cumulative_sizes, position)
         start = self.cumulative_sizes[part - 1] if part else 0
         return self.datasets[part][position - start]
@@ -161,7 +160,7 @@ class ChainDataset(IterableDataset[Any]):
         return sum(len(dataset) for dataset in self.datasets)
 
 
-class Subset(Dataset[Any]):
+class Subset(Dataset[T_co]):
     """The samples of a data set at the given indices."""
 
     def __init__(self, dataset: Any, indices: Sequence[int]) -> None:

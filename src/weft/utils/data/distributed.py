@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sized
+from typing import Any
 
 from weft import _C
 from weft._C import Generator
 from weft.distributed.groups import get_rank, get_world_size
-from weft.utils.data.sampler import Sampler
+from weft.utils.data.sampler import Sampler, T_co
 
 
-class DistributedSampler(Sampler[int]):
+class DistributedSampler(Sampler[T_co]):
     """Every num_replicas-th index, from `rank` on, of an order that all processes draw alike.
 
     The order depends on seed and epoch: call `set_epoch` before each. What is missing for equal
@@ -49,7 +50,7 @@ class DistributedSampler(Sampler[int]):
         self.num_samples = full + bool(rest and not drop_last)
         self.total_size = self.num_samples * num_replicas
 
-    def __iter__(self) -> Iterator[int]:
+    def __iter__(self) -> Iterator[Any]:
         size = len(self.dataset)
         if self.shuffle:
             generator = Generator()

@@ -6,10 +6,10 @@ import functools
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from weft.utils.data.dataset import IterableDataset
+from weft.utils.data.dataset import IterableDataset, T_co
 
 
-class IterDataPipe(IterableDataset[Any]):
+class IterDataPipe(IterableDataset[T_co]):
     """A stream that other streams are made of: `pipe.map(f)` is `Mapper(pipe, f)`.
 
     A subclass defines __iter__, as that of an IterableDataset does; functional_datapipe gives it a
