@@ -207,6 +207,23 @@ def test_sets_and_samplers_take_the_type_of_a_sample() -> None:
         assert kind[int].__origin__ is kind
 
 
+@both
+def test_the_order_is_that_of_the_argument(lib: Any) -> None:
+    """Loaders of libraries show another data set by that name."""
+
+    class Loader(lib.utils.data.DataLoader):
+        is_passing = False
+
+        def __getattribute__(self, name: str) -> Any:
+            hides = name == "dataset" and not super().__getattribute__("is_passing")
+            return range(9) if hides else super().__getattribute__(name)
+
+    loader = Loader(range(3), 2)
+    assert len(loader) == 2 and len(loader.dataset) == 9
+    loader.is_passing = True
+    assert [batch.tolist() for batch in loader] == [[0, 1], [2]]
+
+
 def test_errors() -> None:
     with pytest.raises(ValueError, match="sampler option is mutually exclusive with shuffle"):
         DataLoader(Squares(), sampler=[1], shuffle=True)

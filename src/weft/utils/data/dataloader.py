@@ -100,7 +100,7 @@ class DataLoader(Generic[T_co]):
         if batch_sampler is not None:
             batch_size, drop_last = None, False
         if sampler is None:
-            sampler = self._default_sampler(stream, bool(shuffle), generator)
+            sampler = self._default_sampler(dataset, bool(shuffle), generator)
         if batch_size is not None:
             batch_sampler = BatchSampler(sampler, batch_size, drop_last)
         self.batch_size = batch_size
@@ -117,12 +117,12 @@ class DataLoader(Generic[T_co]):
         self.__initialized = True
         self.check_worker_number_rationality()
 
-    def _default_sampler(self, stream: bool, shuffle: bool, generator: Any) -> Iterable[Any]:
-        if stream:
+    def _default_sampler(self, dataset: Any, shuffle: bool, generator: Any) -> Iterable[Any]:
+        if isinstance(dataset, IterableDataset):
             return _InfiniteConstantSampler()
         if shuffle:
-            return RandomSampler(self.dataset, generator=generator)
-        return SequentialSampler(self.dataset)
+            return RandomSampler(dataset, generator=generator)
+        return SequentialSampler(dataset)
 
     @property
     def _auto_collation(self) -> bool:
