@@ -233,6 +233,11 @@ PRIVATE = """
     from torch.cuda.amp import autocast
     from torch.cuda.streams import Stream
     assert Stream is torch.cuda.Stream
+    import functorch
+    from functorch import vmap
+    assert functorch.grad(lambda x: x**2)(torch.tensor(3.0)) == 6 and vmap(torch.sum)(flat[None]) == 4
+    from torch.jit._state import _enabled
+    assert _enabled and isinstance(torch.distributed.autograd.is_available(), bool)
 """
 
 
