@@ -671,3 +671,11 @@ def test_values_outside_are_refused(lib: Any, name: str, parameters: Any, values
     wrong = lib.tensor(parameters[last]) * math.nan
     with pytest.raises((ValueError, RuntimeError)):  # of a factor that is no number
         made(lib, name, {**parameters, last: wrong.tolist()})
+
+
+def test_values_stand_beside_the_components_of_a_mixture() -> None:
+    """Losses of libraries take the terms of each component."""
+    d = weft.distributions
+    normals = d.Independent(d.Normal(weft.zeros(5, 3, 2), 1.0), 1)
+    mixture = d.MixtureSameFamily(d.Categorical(weft.ones(5, 3)), normals)
+    assert mixture._pad(weft.ones(5, 2)).shape == (5, 1, 2)

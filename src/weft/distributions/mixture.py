@@ -68,7 +68,7 @@ class MixtureSameFamily(Distribution):
         probs = self._mixture_distribution.probs
         return (probs.reshape(*probs.shape, *(1,) * dims) * values).sum(-1 - dims)
 
-    def _wide(self, value: Tensor) -> Tensor:
+    def _pad(self, value: Tensor) -> Tensor:
         return value.unsqueeze(-1 - len(self.event_shape))
 
     mean = property(lambda self: self._mean_of(self._component_distribution.mean), doc="The mean.")
@@ -77,15 +77,15 @@ class MixtureSameFamily(Distribution):
     def variance(self) -> Tensor:
         """The mean of the variances and the variance of the means."""
         parts = self._component_distribution
-        between = (parts.mean - self._wide(self.mean)).pow(2)
+        between = (parts.mean - self._pad(self.mean)).pow(2)
         return self._mean_of(parts.variance) + self._mean_of(between)
 
     def cdf(self, x: Tensor) -> Tensor:
-        return self._mean_of(self._component_distribution.cdf(self._wide(x)))
+        return self._mean_of(self._component_distribution.cdf(self._pad(x)))
 
     def log_prob(self, x: Tensor) -> Tensor:
         self._check(x)
-        inner = self._component_distribution.log_prob(self._wide(x))
+        inner = self._component_distribution.log_prob(self._pad(x))
         weights = self._mixture_distribution.logits.log_softmax(-1)
         return _C.logsumexp(inner + weights, dim=-1)
 
