@@ -24,6 +24,9 @@ VALUES = [
     np.array([1 + 2j], dtype=np.complex64),
     np.array(["ab", "c"]),
     np.array([b"ab", b"c"]),
+    np.array([["ab", None, 1], [2.5, (1, 2), {}]], dtype=object),
+    np.array([["ab", None], [2.5, 3]], dtype=object).T,
+    np.empty((0, 2), dtype=object),
     np.float64(0.5),
     np.int32(3),
     np.bool_(True),
@@ -76,7 +79,10 @@ def refused(value: Any, change: tuple[bytes, bytes] = (b"", b"")) -> None:
 
 
 def test_other_dtypes_and_damaged_states_are_refused() -> None:
-    refused(np.array([{}], dtype=object))
+    objects = np.array([3, 4], dtype=object)
+    refused(objects, (b"K\x02\x85", b"K\x03\x85"))  # a shape of more objects than there are
+    refused(objects, (b"O8", b"i8"))
+    refused(objects, (b"]", b")"))  # not a list
     refused(np.zeros(1, dtype=[("a", "i4")]))
     refused(np.array(["2020-01-01"], dtype="M8[D]"))
     array = np.arange(4, dtype=np.uint8)
