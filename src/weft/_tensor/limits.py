@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from weft import _C
 from weft._C import dtype as DType
 
@@ -19,7 +21,16 @@ _FLOATS = {
 
 
 # What Python's types of numbers stand for, as where a dtype is given.
-_DTYPES = {float: _C.float64, complex: _C.complex128, int: _C.int64, bool: _C.bool}
+_DTYPES: dict[Any, DType] = {
+    float: _C.float64,
+    complex: _C.complex128,
+    int: _C.int64,
+    bool: _C.bool,
+}
+
+
+def _dtype(given: Any) -> DType:
+    return _DTYPES.get(given, given)
 
 
 def _name(dtype: DType) -> str:
@@ -43,7 +54,7 @@ class finfo:
 
     def __init__(self, dtype: DType | type | None = None) -> None:
         given = _C.get_default_dtype() if dtype is None else dtype
-        real = _DTYPES.get(given, given).to_real()
+        real = _dtype(given).to_real()
         name = _name(real)
         if name not in _FLOATS:
             raise TypeError(f"finfo: expected a floating or complex dtype, got {dtype}")
@@ -69,7 +80,7 @@ class iinfo:
     dtype: str
 
     def __init__(self, dtype: DType | type) -> None:
-        dtype = _DTYPES.get(dtype, dtype)
+        dtype = _dtype(dtype)
         if dtype.is_floating_point or dtype.is_complex or dtype is _C.bool:
             raise TypeError(f"iinfo: expected an integer dtype, got {dtype}")
         self.bits = dtype.itemsize * 8
