@@ -141,6 +141,35 @@ class DecidesBySize(weft.nn.Module):
         return x + 1 if x.shape[0] > 3 else x - 1
 
 
+class Counts(weft.nn.Module):
+    """A buffer that a call replaces, and one that it changes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("replaced", weft.zeros(2))
+        self.register_buffer("changed", weft.zeros(2))
+
+    def forward(self, x: weft.Tensor) -> weft.Tensor:
+        self.replaced = self.replaced + x
+        self.changed.add_(x)
+        return self.replaced * self.changed
+
+
+def test_an_export_leaves_the_module_as_it_was() -> None:
+    module, x = Counts(), weft.tensor([1.0, 2.0])
+    buffers = dict(module.named_buffers())
+    program = weft.export.export(module, (x,))
+    assert all(dict(module.named_buffers())[name] is each for name, each in buffers.items())
+    assert module.replaced.tolist() == module.changed.tolist() == [0.0, 0.0]
+    run, expected = program.module(), Counts()
+    for _ in range(2):
+        assert run(x).tolist() == expected(x).tolist()
+    assert run.replaced.tolist() == [2.0, 4.0]
+    with pytest.raises(RuntimeError):
+        weft.export.export(module, (weft.ones(3),))
+    assert all(dict(module.named_buffers())[name] is each for name, each in buffers.items())
+
+
 class Even(weft.nn.Module):
     def forward(self, x: weft.Tensor) -> weft.Tensor:
         return x.reshape(x.shape[0] // 2, 2)

@@ -12,6 +12,7 @@ import inspect
 import operator
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from weft import _C
@@ -121,7 +122,8 @@ class _Export:
         for symbol in fixed:
             self.symbols.drop(symbol)
         self.graph = Graph()
-        self.specs: list[InputSpec] = []
+        self.last: list[Node | None] = [None, None]  # of what it holds, and of a call's inputs
+        self.specs: tuple[list[InputSpec], list[InputSpec]] = ([], [])  # likewise
         self.state: dict[str, Any] = {}
         self.constants: dict[str, Any] = {}
         self.held: dict[str, Node] = {}
@@ -133,16 +135,12 @@ class _Export:
     def program(self) -> ExportedProgram:
         """Records, converts and checks."""
         tensors = [each for each in self.leaves if isinstance(each, Tensor)]
-        before = {name: each.detach().clone() for name, each in self.module.named_buffers()}
         examples = [_copied(each) for each in tensors]
         recorder = Recorder if self.symbols.places else _Static
-        with warnings.catch_warnings(), fork_rng():
+        with warnings.catch_warnings(), fork_rng(), _buffers_kept(self.module):
             warnings.simplefilter("ignore", TracerWarning)
             given = [_copied(each) for each in tensors]
             traced = portable(recorded(self._call, self.module, given, recorder))
-        for name, buffer in self.module.named_buffers():
-            with no_grad():
-                buffer.copy_(before[name])
         self._hold()
         inputs = [self._input(name, leaf) for name, leaf in zip(self._leaf_names(), self.leaves)]
         nodes = [n for n, leaf in zip(inputs, self.leaves) if isinstance(leaf, Tensor)]
@@ -159,9 +157,9 @@ class _Export:
         signature = ModuleCallSignature([], [], self.in_spec, self.out_spec, names)
         calls = [ModuleCallEntry("", signature)]
         calls += [ModuleCallEntry(name) for name, _ in self.module.named_modules() if name]
-        outputs = self._outputs()
+        specs = ExportGraphSignature([*self.specs[0], *self.specs[1]], self._outputs())
         return ExportedProgram(
-            Module(), self.graph, ExportGraphSignature(self.specs, outputs), self.state,
+            Module(), self.graph, specs, self.state,
             self.symbols.ranges, calls, (self.args, self.kwargs), self.constants,
         )  # fmt: skip
 
@@ -202,19 +200,20 @@ class _Export:
         self, kind: InputKind, target: str, tensor: Tensor, persistent: bool | None = None
     ) -> Node:
         letter = {InputKind.PARAMETER: "p", InputKind.BUFFER: "b"}.get(kind, "c")
-        name = f"{letter}_{target.replace('.', '_')}"
-        node = self._placeholder(name, tensor)
-        self.specs.append(InputSpec(kind, TensorArgument(node.name), target, persistent))
+        node = self._placeholder(f"{letter}_{target.replace('.', '_')}", tensor, 0)
+        self.specs[0].append(InputSpec(kind, TensorArgument(node.name), target, persistent))
         self.tensors[node] = tensor
         if kind is InputKind.BUFFER:  # which the program may change
             self.examples[node] = tensor.detach().clone()
         return node
 
-    def _placeholder(self, name: str, example: Any) -> Node:
-        last = next((n for n in reversed(list(self.examples)) if n.op == "placeholder"), None)
-        with self.graph.inserting_after(last):
+    def _placeholder(self, name: str, example: Any, group: int) -> Node:
+        """An input behind the last one of its group: what the program holds comes first."""
+        last = next((each for each in reversed(self.last[: group + 1]) if each is not None), None)
+        with self.graph.inserting_after(last) if last else self.graph.inserting_before():
             node = self.graph.create_node("placeholder", name, name=name)
         node.target = node.name
+        self.last[group] = node
         self.examples[node] = example
         return node
 
@@ -227,11 +226,11 @@ class _Export:
             yield "".join(c if c.isalnum() else "_" for c in text)
 
     def _input(self, name: str, leaf: Any) -> Node:
-        node = self._placeholder(name, leaf)
+        node = self._placeholder(name, leaf, 1)
         arg: Any = TensorArgument(node.name)
         if not isinstance(leaf, Tensor):
             arg = ConstantArgument(node.name, leaf)
-        self.specs.append(InputSpec(InputKind.USER_INPUT, arg, None))
+        self.specs[1].append(InputSpec(InputKind.USER_INPUT, arg, None))
         return node
 
     def _constant(self, tensor: Tensor) -> Node:
@@ -242,21 +241,8 @@ class _Export:
         found = (path for path, value in _plain_tensors(self.module) if value is tensor)
         name = next(found, f"lifted_tensor_{len(self.constants)}")
         self.constants[name] = tensor
-        first = next(i for i, s in enumerate([*self.specs, None]) if _is_of_call(s))
-        nodes = {node.name: node for node in self.graph.nodes}
-        before = nodes[self.specs[first].arg.name] if first < len(self.specs) else None
-        where = self.graph.inserting_before(before) if before else self.graph.inserting_after(
-            next((nodes[s.arg.name] for s in reversed(self.specs)), None)
-        )  # fmt: skip
-        with where:
-            short = f"c_{name.replace('.', '_')}"
-            node = self.graph.create_node("placeholder", short, name=short)
-        node.target = node.name
-        spec = InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(node.name), name)
-        self.specs.insert(first, spec)
-        self.examples[node] = self.tensors[node] = tensor
-        self.held[name] = node
-        return node
+        self.held[name] = self._held(InputKind.CONSTANT_TENSOR, name, tensor)
+        return self.held[name]
 
     # Outputs --------------------------------------------------------------------------------------
 
@@ -271,8 +257,8 @@ class _Export:
         self.graph.output(tuple(results))
         _Sizes(self, nodes, examples).settle()
         for node in reversed(self.graph.nodes):
-            if node.op == "call_function" and node.args[:1] == (True,) and not node.users:
-                self.graph.erase_node(node)  # an assertion about sizes that do not differ
+            if getattr(node.target, "_opname", "") == "_assert_scalar" and node.args[0] is True:
+                self.graph.erase_node(node)  # about sizes that do not differ
         self.graph.eliminate_dead_code(_stays)
         for node in [n for n in self.graph.nodes if n.op == "call_function"]:
             if not hasattr(node.target, "_schema") and node.target not in FUNCTIONS.values():
@@ -291,6 +277,22 @@ class _Export:
         return specs
 
 
+@contextmanager
+def _buffers_kept(module: Module) -> Iterator[None]:
+    """Behind it the module has the buffers that it had, with their values."""
+    kept = []
+    for path, buffer in module.named_buffers(remove_duplicate=False):
+        owner, _, name = path.rpartition(".")
+        kept.append((module.get_submodule(owner), name, buffer, buffer.detach().clone()))
+    try:
+        yield
+    finally:
+        for at, name, buffer, value in kept:
+            with no_grad():
+                buffer.copy_(value)
+            setattr(at, name, buffer)
+
+
 def _copied(tensor: Tensor) -> Tensor:
     return tensor.detach().clone().requires_grad_(tensor.requires_grad)
 
@@ -301,10 +303,6 @@ def _plain_tensors(module: Module) -> Iterator[tuple[str, Tensor]]:
         for name, value in vars(each).items():
             if isinstance(value, Tensor) and name not in each._kinds:
                 yield f"{path}.{name}" if path else name, value
-
-
-def _is_of_call(spec: InputSpec | None) -> bool:
-    return spec is None or spec.kind is InputKind.USER_INPUT
 
 
 def _is_computed(value: Any) -> bool:
