@@ -34,6 +34,27 @@ def test_command_line():
     assert run.stdout == "3.0\n", run.stderr
 
 
+OF_ONE_NAME = """
+import weft
+def f(x: int) -> int:
+    return x + 1
+__source__ = '''
+import weft
+def f(x: int) -> int:
+    return x + 2
+'''
+space = {"__source__": __source__}
+exec(__source__, space)
+print(weft.jit.script(f)(1), weft.jit.script(space["f"])(1))
+"""
+
+
+def test_texts_of_one_name():
+    """The command line and what it gives to exec are both <string>, and f stands in the same line."""
+    run = subprocess.run([sys.executable, "-c", OF_ONE_NAME], capture_output=True, text=True)
+    assert run.stdout == "2 3\n", run.stderr
+
+
 OWN_METHODS = """
 import dataclasses, weft
 @dataclasses.dataclass

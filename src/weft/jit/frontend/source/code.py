@@ -101,18 +101,20 @@ def code_of(obj: Any) -> Code:
     given = getattr(obj, "__weft_source__", None)
     if isinstance(given, Code):
         return given
+    where = getattr(getattr(obj, "__code__", None), "co_filename", None)
+    # Of the texts of this name linecache knows one, from Python 3.13 on.
+    if where == "<string>" and (found := find_lines(obj)) is not None:
+        return _code(*found, where)
     try:
         filename, lines, first = _source_of(obj)
         _check_name(obj, lines, filename)
     except (OSError, TypeError, IndexError, SyntaxError):
         found = find_lines(obj)
         if found is not None:
-            filename = getattr(getattr(obj, "__code__", None), "co_filename", "<string>")
-            return _code(*found, filename)
-        where = getattr(getattr(obj, "__code__", None), "co_filename", None) or "an unknown file"
+            return _code(*found, where or "<string>")
         raise FrontendError(
-            f"{name}: expected source code to compile, got a {_kind(obj)} of {where}, whose source "
-            "cannot be read",
+            f"{name}: expected source code to compile, got a {_kind(obj)} of "
+            f"{where or 'an unknown file'}, whose source cannot be read",
             hint="a .py file that ships with the program, weft.jit.CompilationUnit(text) with the "
             "source as a string, or __source__ = text among the globals of code made by exec",
         ) from None
