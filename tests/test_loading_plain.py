@@ -43,6 +43,12 @@ VALUES = {
 }
 
 
+def test_a_path_that_python_313_wrote() -> None:
+    find = weft.serialization.globals.find_own_global
+    for name in ("PosixPath", "PurePosixPath", "PureWindowsPath"):
+        assert find("pathlib._local", name) is find("pathlib", name)
+
+
 @both
 @pytest.mark.parametrize("name", VALUES)
 def test_values_of_the_standard_library(name: str, lib: Any) -> None:

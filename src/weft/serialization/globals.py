@@ -94,8 +94,8 @@ def find_global(module: str, name: str) -> Any:
 
 def find_own_global(module: str, name: str) -> Any:
     """As find_global; layers of the library are allowed too, and values of NumPy and of Python's
-    standard library."""
-    module = {"__builtin__": "builtins"}.get(module, module)
+    standard library, of which Python 2 and Python 3.13 have other names."""
+    module = {"__builtin__": "builtins", "pathlib._local": "pathlib"}.get(module, module)
     found = None
     if allowed(module, name) is None and module.startswith("numpy"):
         found = lazy.value("weft.serialization.numpy_values", "find")(module, name)
