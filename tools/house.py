@@ -140,7 +140,7 @@ PURPOSES = (
     ),
     Purpose("passes over graphs of modules", 480, 600, "src/weft/fx/passes/*"),
     Purpose("graphs of modules: fx", 2_500, 2_768, "src/weft/fx/*"),
-    Purpose("tensors in Python, arguments, interop", 5_300, 7_040, "csrc/bindings/*"),
+    Purpose("tensors in Python, arguments, interop", 5_300, 7_056, "csrc/bindings/*"),
     Purpose(
         "weft under the name torch",
         1_210,

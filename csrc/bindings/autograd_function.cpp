@@ -73,7 +73,8 @@ TensorList FunctionNode::apply(TensorList grads) {
   TakeGil gil;
   WEFT_CHECK(backward_, name(), ": expected a graph that is alive, got one that was collected");
   const Object args = Object::steal(wrap_tuple(grads));
-  const Object result = Object::checked(PyObject_Call(backward_.get(), args.get(), nullptr));
+  const Object result = Object::checked(
+      unless_ended([&] { return PyObject_Call(backward_.get(), args.get(), nullptr); }));
   return check(result.get());
 }
 

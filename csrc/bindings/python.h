@@ -4,7 +4,9 @@
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <cxxabi.h>
 #include <structmember.h>  // after Python.h
+#include <unistd.h>
 
 #include <string>
 #include <string_view>
@@ -85,6 +87,18 @@ inline std::string program_text(PyObject* text) {
   return {PyBytes_AS_STRING(bytes.get()), static_cast<size_t>(PyBytes_GET_SIZE(bytes.get()))};
 }
 
+// Up to Python 3.13 an interpreter that goes down ends threads that want its lock, by unwinding
+// their stacks: frames that catch everything end the process then. Such a thread sleeps instead, as
+// from 3.14 on: the process ends without it.
+template <typename Fn>
+auto unless_ended(Fn&& call) {
+  try {
+    return call();
+  } catch (abi::__forced_unwind&) {
+    for (;;) pause();
+  }
+}
+
 // For work that is long enough to let other threads run (releasing and taking costs 25 ns).
 class ReleaseGil {
  public:
@@ -95,7 +109,7 @@ class ReleaseGil {
   }
   ~ReleaseGil() {
     if (!state_) return;
-    PyEval_RestoreThread(state_);
+    unless_ended([this] { PyEval_RestoreThread(state_); });
     if (--count_ == 0 && when_none_) [[unlikely]]
       when_none_();
   }
@@ -117,7 +131,7 @@ class ReleaseGil {
 
 class TakeGil {
  public:
-  TakeGil() : state_(PyGILState_Ensure()) {}
+  TakeGil() : state_(unless_ended(PyGILState_Ensure)) {}
   ~TakeGil() { PyGILState_Release(state_); }
   TakeGil(const TakeGil&) = delete;
   TakeGil& operator=(const TakeGil&) = delete;

@@ -23,8 +23,9 @@ class PythonExternal final : public External {
         held.push_back(Object::checked(from_value(Value(arg))));
         objects.push_back(held.back().get());
       }
-      const Object result = Object::checked(
-          PyObject_Vectorcall(callable_.get(), objects.data(), objects.size(), nullptr));
+      const Object result = Object::checked(unless_ended([&] {
+        return PyObject_Vectorcall(callable_.get(), objects.data(), objects.size(), nullptr);
+      }));
       Value value;
       WEFT_CHECK_TYPE(to_value(*type, result.get(), value),
                       "expected a Python function that returns a value of type ", type->str(),
