@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import dataclasses
 import io
 import json
 import random
@@ -224,6 +225,30 @@ def test_files_of_the_user(tmp_path: Any) -> None:
     assert first.data_ptr() == second.data_ptr()
     with pytest.raises(TypeError, match="ExportedProgram"):
         weft.export.save(weft.nn.ReLU(), tmp_path / "q.pt2")  # type: ignore[arg-type]
+
+
+@dataclasses.dataclass
+class Batch:
+    x: weft.Tensor
+    y: weft.Tensor | None = None
+
+
+class OfBatches(weft.nn.Module):
+    def forward(self, batch: Batch, by: list[Batch]) -> tuple[Batch, weft.Tensor]:
+        return Batch(batch.x * 2, by[0].x), by[0].x + 1
+
+
+def test_dataclasses_among_arguments_and_results() -> None:
+    weft.export.register_dataclass(Batch)
+    args = (Batch(weft.ones(2)), [Batch(weft.zeros(2))])
+    program = weft.export.export(OfBatches(), args)
+    loaded = weft.export.load(io.BytesIO(saved(program)))
+    for each in (program, loaded):
+        result, other = each.module()(*args)
+        assert isinstance(result, Batch) and result.x.tolist() == [2.0, 2.0]
+        assert result.y.tolist() == [0.0, 0.0] and other.tolist() == [1.0, 1.0]
+        with pytest.raises(ValueError, match="structure"):
+            each.module()(Batch(weft.ones(2), weft.ones(2)), args[1])
 
 
 # Hostile files ------------------------------------------------------------------------------------

@@ -47,6 +47,10 @@ class _Signature(CodeGen):
                 known = type(self.constants.get(inside[0])).__name__
                 parameters.append(inside[0] + (f": {known}" if known != "NoneType" else ""))
                 continue
+            if not _is_plain(spec):
+                parameters.append(name)
+                lines.append(f"{', '.join(inside)}, = torch.utils._pytree.tree_leaves({name})")
+                continue
             parameters.append(f"{name}: {_type(spec)}")
             lines += [f"{each} = {path}" for each, path in zip(inside, _paths(name, spec))]
         first = [*parameters[: len(self.names)]]
@@ -66,6 +70,12 @@ class _Signature(CodeGen):
     def process_inputs(self, *args: Any) -> Any:
         """The values of the placeholders, from the arguments by position."""
         return tree_flatten((args, {}))[0]
+
+
+def _is_plain(spec: TreeSpec) -> bool:
+    """Whether an argument is made of containers of Python alone."""
+    plain = spec.type in (None, tuple, list, dict) or hasattr(spec.type, "_fields")
+    return plain and all(map(_is_plain, spec.children_specs))
 
 
 def _type(spec: TreeSpec) -> str:
@@ -184,7 +194,7 @@ def _finish(
 
 
 def _nested(graph: Graph, results: list[Any], spec: TreeSpec) -> Any:
-    if spec.type in (None, tuple, list, dict) or hasattr(spec.type, "_fields"):
+    if _is_plain(spec):
         if isinstance(spec, LeafSpec):
             return results[0]
         at, parts = 0, []

@@ -147,9 +147,11 @@ def register_dataclass(
     *,
     field_names: Sequence[str] | None = None,
     drop_field_names: Sequence[str] = (),
+    serialized_type_name: str | None = None,
     **_: Any,
 ) -> None:
     """Makes a dataclass a container of the fields that __init__ takes, None among the context.
+    serialized_type_name is its name in texts of `treespec_dumps`.
 
     field_names and drop_field_names: which fields are parts, and which are left to their defaults;
     ValueError unless each of those that __init__ takes is in one of them.
@@ -180,7 +182,11 @@ def register_dataclass(
         parts, context = flatten(value)
         return [(GetAttrKey(name), part) for name, part in zip(context[0], parts)], context
 
-    register_pytree_node(cls, flatten, unflatten, flatten_with_keys_fn=with_keys)
+    register_pytree_node(
+        cls, flatten, unflatten, flatten_with_keys_fn=with_keys,
+        serialized_type_name=serialized_type_name, to_dumpable_context=json.dumps,
+        from_dumpable_context=lambda text: tuple(json.loads(text)),
+    )  # fmt: skip
 
 
 def register_constant(cls: Any) -> None:
