@@ -125,10 +125,22 @@ class Branches:
                     y = x.exp()
                 return y * x
 
-        return {"branch": Branch(), "modes": Modes(), "without gradients": WithoutGradients()}
+        class Counted(torch.nn.Module):
+            def forward(self, x: Any) -> Any:
+                count = x.abs().max().long().item()
+                torch._check(count >= 0)
+                torch._check(count < 9)
+                return torch.zeros(count) + x.sum()
+
+        return {
+            "branch": Branch(),
+            "modes": Modes(),
+            "without gradients": WithoutGradients(),
+            "counted": Counted(),
+        }
 
 
-@pytest.mark.parametrize("name", ["branch", "modes", "without gradients"])
+@pytest.mark.parametrize("name", ["branch", "modes", "without gradients", "counted"])
 def test_graphs_inside_graphs(torch: Any, name: str) -> None:
     module, x = Branches.module(torch)[name], torch.ones(2, 3)
     file = io.BytesIO()

@@ -59,7 +59,11 @@ class _Signature(CodeGen):
         return "\n    ".join([head, *lines])
 
     def write_call(self, node: Node, text_of: Callable[[Any], str]) -> str | None:
-        """Calls of graphs as statements of Python, which can be compiled."""
+        """Calls of graphs as statements of Python, which can be compiled, and numbers of tensors
+        with their types."""
+        kind = node.meta.get("number_type")
+        if kind in (int, float) and getattr(node.target, "_opname", "") == "item":
+            return f"{node!r} = {kind.__name__}({text_of(node.args[0])}.item())"
         write = STATEMENTS.get(node.target)
         return None if write is None else write(repr(node), node.args, text_of)
 
