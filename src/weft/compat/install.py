@@ -279,9 +279,6 @@ def install_as_torch() -> None:
     _add_names(root, "torch")
     root.__spec__ = ModuleSpec("torch", finder, origin=weft.__file__, is_package=True)
     sys.modules["torch"] = root
-    older: Any = ModuleType("functorch", "torch.func, under the name that it had as a package.")
-    older.__getattr__ = lambda name: getattr(root.func, name)
-    sys.modules["functorch"] = older
     sys.meta_path.insert(0, finder)
     _rename_types((weft, weft.nn.parameter))
     _rename_initialisers()
