@@ -8,9 +8,12 @@ import dataclasses
 import io
 import json
 import random
+import subprocess
+import sys
 import zipfile
 from typing import Any
 
+import numpy as np
 import pytest
 
 import weft
@@ -225,6 +228,21 @@ def test_files_of_the_user(tmp_path: Any) -> None:
     assert first.data_ptr() == second.data_ptr()
     with pytest.raises(TypeError, match="ExportedProgram"):
         weft.export.save(weft.nn.ReLU(), tmp_path / "q.pt2")  # type: ignore[arg-type]
+
+
+def test_a_program_is_compiled_for_a_process_without_python(tmp_path: Any) -> None:
+    module = weft.nn.Sequential(weft.nn.Linear(4, 8), weft.nn.GELU(), weft.nn.Linear(8, 3))
+    x = weft.randn(2, 4)
+    weft.export.save(weft.export.export(module, (x,)), tmp_path / "model.pt2")
+    np.save(tmp_path / "x.npy", x.numpy())
+    for command in (
+        ["compile", "model.pt2", "-o", "model.weft"],
+        ["exec", "model.weft", "--input", "x.npy", "--output", "y.npy"],
+    ):
+        run = [sys.executable, "-m", "weft", *command]
+        done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), module(x).detach().numpy(), 1e-5)
 
 
 @dataclasses.dataclass
