@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import warnings
+import zipfile
 from collections import Counter
 from typing import Any
 
@@ -169,3 +170,20 @@ def test_a_program_as_a_model_of_onnx(torch: Any) -> None:
     for args in (case.args, case.others):
         got = session.run(None, {session.get_inputs()[0].name: args[0].numpy()})
         assert_close(got, arrays(torch, module, args, {}))
+
+
+def test_archives_of_former_versions(torch: Any) -> None:
+    """Files without a folder, in which tensors are pickled: up to PyTorch 2.7."""
+    from torch._export.serde.serialize import serialize
+
+    case = cases(torch)["convolutions"]
+    module = case.module.eval()
+    artifact = serialize(torch.export.export(module, case.args))
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("serialized_exported_program.json", artifact.exported_program)
+        archive.writestr("serialized_state_dict.pt", artifact.state_dict)
+        archive.writestr("serialized_constants.pt", artifact.constants)
+        archive.writestr("version", "8.8")
+    loaded = weft.export.load(io.BytesIO(file.getvalue())).module()
+    assert_close(arrays(weft, loaded, case.args, {}), arrays(torch, module, case.args, {}))

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import weft
-from weft.export._read import is_program
+from weft.export._read import program_archive
 from weft.jit.aot.compile import aot_compile
 from weft.jit.archive.load import load
 from weft.jit.frozen import freeze
 from weft.serialization.source import open_source
-from weft.serialization.zip_reader import ZipReader
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -75,7 +74,7 @@ def run(given: argparse.Namespace) -> None:
 def _module(path: str) -> Any:
     """The program of an archive, or of a file that torch.export.save wrote."""
     with open_source(path, "load") as source:
-        is_exported = is_program(ZipReader(source))
+        is_exported = program_archive(source) is not None
     return weft.jit.script(weft.export.load(path).module()) if is_exported else load(path)
 
 

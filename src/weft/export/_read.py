@@ -57,6 +57,7 @@ from weft.utils._pytree import TreeSpec, treespec_loads
 
 _MAX_JSON = 1 << 30
 _MAJOR = 8
+_FORMER = "serialized_exported_program.json"
 
 _DAMAGED = (
     AssertionError, AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError,
@@ -68,7 +69,9 @@ _TOLD = ("nn_module_stack", "source_fn_stack", "stack_trace", "torch_fn")
 
 def read_program(source: Source) -> ExportedProgram:
     """The program in an archive. LoadError for what is none."""
-    archive = ZipReader(source)
+    archive = program_archive(source)
+    if archive is None:
+        raise LoadError("load: expected an archive of an exported program, got another")
     try:
         program = _read(archive)
         program.module()  # so that one that has no module is refused now
@@ -81,14 +84,18 @@ def read_program(source: Source) -> ExportedProgram:
     return program
 
 
-def is_program(archive: ZipReader) -> bool:
-    """Whether an archive is one of exported programs."""
-    return "archive_format" in archive or "serialized_exported_program.json" in archive
+def program_archive(source: Source) -> ZipReader | None:
+    """The archive of an exported program; None for one of another kind."""
+    archive = ZipReader(source)
+    if "archive_format" in archive:
+        return archive
+    archive = ZipReader(source, in_folder=False)  # up to PyTorch 2.7
+    return archive if _FORMER in archive else None
 
 
 def _read(archive: ZipReader) -> ExportedProgram:
-    if "serialized_exported_program.json" in archive:  # up to PyTorch 2.7
-        record = "serialized_exported_program.json"
+    if _FORMER in archive:
+        record = _FORMER
         held = [_pickled(archive, f"serialized_{name}.pt") for name in ("state_dict", "constants")]
         state, constants = (dict(each) for each in held)
         example = None
@@ -512,4 +519,4 @@ _ARGUMENTS: dict[str, Callable[[_Reader, Any], Any]] = {
     "as_int_lists": lambda reader, told: [[expect(n, int) for n in each] for each in told],
 }
 
-__all__ = ["is_program", "program_of", "read_program"]
+__all__ = ["program_archive", "program_of", "read_program"]

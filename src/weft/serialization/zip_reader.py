@@ -35,14 +35,16 @@ class Record(NamedTuple):
 
 
 class ZipReader:
-    """The records of an archive by their names, without the top folder all names begin with.
+    """The records of an archive by their names, without the top folder all names begin with, unless
+    `in_folder` is False.
 
     Refused with LoadError: encryption, compression other than deflate, a name given twice, records
     that overlap (the sizes read must fit into the file) or grow beyond 64 times the file.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, in_folder: bool = True) -> None:
         self._source = source
+        self._in_folder = in_folder
         self._stored_left = source.size
         self._growth_left = max(source.size * _GROWTH, _GROWTH_FLOOR)
         self._records: dict[str, Record] = {}
@@ -154,7 +156,7 @@ class ZipReader:
                 name = record.name.decode()
             except UnicodeDecodeError:
                 raise LoadError("load: expected record names in UTF-8") from None
-            folder, _, rest = name.partition("/")
+            folder, _, rest = name.partition("/") if self._in_folder else ("", "", name)
             if top is None:
                 top = folder
             if folder != top or not rest or name.endswith("/"):
