@@ -53,6 +53,7 @@ AREAS = {
     "sharing": ["src/weft/multiprocessing/*", "csrc/core/shared*"],
     "workers": ["src/weft/utils/data/**/*"],
     "serialization": ["src/weft/serialization/*"],
+    "export": ["src/weft/export/*"],
     "nn": ["src/weft/nn/**/*"],
     "optim": ["src/weft/optim/*"],
     "outside": [],

@@ -205,6 +205,21 @@ def test_what_cannot_be_exported() -> None:
             export(weft.nn.ReLU(), x, dynamic_shapes=shapes)
 
 
+class Part(weft.nn.Module):
+    def forward(self, x: weft.Tensor) -> tuple[weft.Tensor, ...]:
+        return x[1:], x.repeat(3, 1)[2:], x.t() @ x, x.flatten()[: x.shape[0] ** 2]
+
+
+def test_sizes_of_results_as_formulas() -> None:
+    shapes = ({0: weft.export.Dim("n")},)
+    program = weft.export.export(Part(), (weft.ones(2, 5),), dynamic_shapes=shapes)
+    loaded = weft.export.load(io.BytesIO(saved(program)))
+    for each in (program, loaded):
+        results = [n.meta["tensor_meta"].text() for n in each.graph.output_node().args[0]]
+        assert results[:3] == ["f32[s0 - 1, 5]", "f32[3*s0 - 2, 5]", "f32[5, 5]"]
+        assert results[3].startswith("f32[u")  # no linear one
+
+
 def test_sizes_that_are_tried() -> None:
     x = (weft.ones(4),)
     program = weft.export.export(Even(), x, dynamic_shapes=({0: weft.export.Dim.AUTO},))
@@ -326,6 +341,23 @@ def rewritten(data: bytes, record: str, entry: str = "models/model.json") -> byt
             inside = record.encode() if each.filename.endswith(entry) else old.read(each)
             new.writestr(each.filename, inside)
     return made.getvalue()
+
+
+def test_names_and_notes_of_files_are_no_code() -> None:
+    program = exported(CASES["shared"])
+    record = program_record(program)
+    for path in ('first"); raise SystemExit(9); ("', "first\n.bias", "first..bias", ""):
+        changed_record = json.loads(json.dumps(record).replace("first.bias", "NAME"))
+        text = json.dumps(changed_record).replace('"NAME"', json.dumps(path))
+        held = {path: weft.ones(3), **program.state_dict}
+        with pytest.raises(weft.serialization.LoadError, match="name"):
+            program_of(json.loads(text), held, {}, None)
+    for node in record["graph_module"]["graph"]["nodes"]:
+        node["metadata"] = {"tensor_meta": "x", "number": "x", "argument_names": 1, "torch_fn": "f"}
+    loaded = program_of(record, program.state_dict, {}, None)
+    metas = [n.meta for n in loaded.graph.nodes if n.op == "call_function"]
+    assert all(m["tensor_meta"].sizes == [2, 3] and m["torch_fn"] == "f" for m in metas)
+    assert not any("number" in m or m["argument_names"] == 1 for m in metas)
 
 
 def test_functions_that_files_may_not_call() -> None:

@@ -160,6 +160,68 @@ def test_graphs_inside_graphs(torch: Any, name: str) -> None:
         np.testing.assert_allclose(arrays(torch, back, (each,), {})[0], wanted[0], 2e-2, 2e-2)
 
 
+def test_writes_of_programs_without_writes(torch: Any) -> None:
+    """Programs in which changes of buffers and inputs are results."""
+    case = cases(torch)["in place"]
+    expected = copy.deepcopy(case.module).eval()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        program = torch.export.export(case.module.eval(), case.args).run_decompositions()
+    assert program.graph_signature.buffers_to_mutate
+    file = io.BytesIO()
+    torch.export.save(program, file)
+    loaded = weft.export.load(io.BytesIO(file.getvalue()))
+    again = io.BytesIO()
+    weft.export.save(loaded, again)
+    modules = (loaded.module(), weft.export.load(io.BytesIO(again.getvalue())).module())
+    for _ in range(2):
+        wanted = arrays(torch, expected, case.args, {})
+        for module in modules:
+            assert_close(arrays(weft, module, case.args, {}), wanted)
+
+
+def test_the_smallest_set_of_operators(torch: Any) -> None:
+    """What PyTorch tags as core, but for gradients of layers and sums over bags."""
+    from weft.export._read import _target
+
+    def is_core(overload: Any) -> bool:
+        return torch.Tag.core in overload.tags
+
+    packets = [getattr(torch.ops.aten, name) for name in torch.ops.aten]
+    overloads = [getattr(each, name) for each in packets for name in each.overloads()]
+    names = [f"torch.ops.{each}" for each in filter(is_core, overloads)]
+    missing = {each.split(".")[3] for each in names if _target(each) is None}
+    assert len(names) > 150
+    assert {each for each in missing if not each.endswith("_backward")} <= {
+        "_embedding_bag", "_local_scalar_dense", "resize_", "sym_is_contiguous",
+    }  # fmt: skip
+
+
+class Core:
+    """Calls of operators that only such programs have."""
+
+    @staticmethod
+    def calls(aten: Any, x: Any) -> list[Any]:
+        spectrum = aten._fft_r2c.default(x, [0, 1], 1, True)
+        return [
+            aten.copy.default(x, x[0].double()),
+            aten._adaptive_avg_pool2d.default(x[None], [2, 3]),
+            aten._adaptive_avg_pool3d.default(x[None, None], [1, 2, 3]),
+            aten._pdist_forward.default(x, 2.0),
+            aten._cdist_forward.default(x, x + 1, 1.0, None),
+            aten._fft_r2c.default(x, [1], 0, False).abs(),
+            spectrum.abs(),
+            aten._fft_c2r.default(spectrum, [0, 1], 2, x.shape[1]),
+            aten._fft_c2r.default(spectrum, [0, 1], 0, x.shape[1]),
+        ]
+
+
+def test_operators_of_such_programs(torch: Any) -> None:
+    data = np.linspace(-1, 2, 12, dtype=np.float32).reshape(3, 4)
+    both = [Core.calls(each.ops.aten, each.from_numpy(data.copy())) for each in (weft, torch)]
+    assert_close(*([each.numpy() for each in found] for found in both))
+
+
 def test_a_program_as_a_model_of_onnx(torch: Any) -> None:
     runtime = pytest.importorskip("onnxruntime")
     data, case, module = bytes_of(torch, "encoder")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import math
 import operator
 import warnings
 from collections.abc import Iterator
@@ -347,15 +348,15 @@ class _Sizes:
     def __init__(self, export: _Export, nodes: list[Node], tensors: list[Tensor]) -> None:
         self.export, self.nodes, self.tensors = export, nodes, tensors
         self.hints = export.symbols.hints
+        self.others = {each: self._others(each, i) for i, each in enumerate(self.hints)}
         self.unknown = 0
 
     def settle(self) -> None:
         """Describes every node, and makes numbers that never differ constants."""
         found = [self._run(self.hints)]
-        for i, symbol in enumerate(self.hints):
-            changed = {**self.hints, symbol: self._other(symbol, i)}
+        for symbol, others in self.others.items():
             try:
-                found.append(self._checked(changed))
+                found += [self._checked({**self.hints, symbol: each}) for each in others]
             except RuntimeError:
                 if symbol not in self.export.symbols.tried:
                     raise
@@ -374,14 +375,13 @@ class _Sizes:
             elif node.op == "call_function" and node.users:
                 self._replace(node, values[0])
 
-    def _other(self, symbol: str, index: int) -> int:
-        """Another value in the range of a symbol."""
+    def _others(self, symbol: str, index: int) -> list[int]:
+        """Two other values in the range of a symbol: a formula that fits all three is linear."""
         low, high = self.export.symbols.ranges[symbol]
-        hint = self.hints[symbol]
-        wanted = hint + 3 + 2 * index
-        if high is not None and wanted > high:
-            wanted = high if high != hint else max(low or 1, hint - 1)
-        return wanted
+        hint, last = self.hints[symbol], math.inf if high is None else high
+        wanted = (hint + 3 + 2 * index, hint + 4 + 2 * index, high, hint + 1, hint - 1, hint - 2)
+        inside = [n for n in wanted if n is not None and max(low or 1, 1) <= n <= last]
+        return [n for n in dict.fromkeys(inside) if n != hint][:2]
 
     def _inputs(self, values: dict[str, int]) -> list[Tensor]:
         """The example's tensors, in these sizes."""
@@ -444,16 +444,16 @@ class _Sizes:
 
     def _size(self, values: list[int]) -> Size:
         """The formula of a size, if it is linear in one symbol; else a new symbol."""
-        first, *others = values
-        if all(each == first for each in others):
+        first, rest = values[0], iter(values[1:])
+        moving = []
+        for symbol, others in self.others.items():
+            steps = [divmod(next(rest) - first, each - self.hints[symbol]) for each in others]
+            if any(step != (0, 0) for step in steps):
+                moving.append((symbol, steps))
+        if not moving:
             return first
-        steps = []
-        for i, (symbol, other) in enumerate(zip(self.hints, others)):
-            step = self._other(symbol, i) - self.hints[symbol]
-            steps.append((symbol, *divmod(other - first, step)))
-        moving = [(symbol, factor) for symbol, factor, rest in steps if factor or rest]
-        if len(moving) == 1 and not any(rest for _, _, rest in steps):
-            symbol, factor = moving[0]
+        (symbol, ((factor, more), *same)), *further = moving
+        if not further and not more and all(step == (factor, 0) for step in same):
             summand = first - factor * self.hints[symbol]
             text = symbol if factor == 1 else f"{factor}*{symbol}"
             if summand:

@@ -153,3 +153,45 @@ def batch_norm_no_training(
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     result = F.batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
     return result, input.new_empty(0), input.new_empty(0)
+
+
+# Parts of functions, which programs of PyTorch's smallest set of operators call.
+
+
+@composed("aten::copy")
+def copy(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
+    return src.to(self.dtype).expand(self.shape).clone()
+
+
+@composed("aten::_adaptive_avg_pool2d")
+def adaptive_avg_pool2d(self: Tensor, output_size: list[int]) -> Tensor:
+    return F.adaptive_avg_pool2d(self, output_size)
+
+
+@composed("aten::_adaptive_avg_pool3d")
+def adaptive_avg_pool3d(self: Tensor, output_size: list[int]) -> Tensor:
+    return F.adaptive_avg_pool3d(self, output_size)
+
+
+@composed("aten::_pdist_forward")
+def pdist_forward(self: Tensor, p: float = 2.0) -> Tensor:
+    return F.pdist(self, p)
+
+
+@composed("aten::_cdist_forward")
+def cdist_forward(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) -> Tensor:
+    return weft.cdist(x1, x2, p)
+
+
+@composed("aten::_fft_r2c")
+def fft_r2c(self: Tensor, dim: list[int], normalization: int, onesided: bool) -> Tensor:
+    norm = ["backward", "ortho", "forward"][normalization]
+    if onesided:
+        return weft.fft.rfftn(self, dim=dim, norm=norm)
+    return weft.fft.fftn(self, dim=dim, norm=norm)
+
+
+@composed("aten::_fft_c2r")
+def fft_c2r(self: Tensor, dim: list[int], normalization: int, last_dim_size: int) -> Tensor:
+    sizes = [self.size(each) for each in dim[:-1]] + [last_dim_size]
+    return weft.fft.irfftn(self, sizes, dim, ["forward", "ortho", "backward"][normalization])
