@@ -233,6 +233,22 @@ def test_sizes_that_are_tried() -> None:
         weft.export.export(weft.nn.CosineSimilarity(0), args, dynamic_shapes=tuple(shapes.values()))
 
 
+def test_what_operators_of_programs_refuse() -> None:
+    aten, x = weft.ops.aten, weft.ones(2)
+    assert aten.detach_.default(x) is x
+    with pytest.raises(RuntimeError, match="without gradients"):
+        aten.detach_.default(weft.ones(2, requires_grad=True) * 2)
+    with pytest.raises(RuntimeError, match="too few"):
+        aten._assert_scalar.default(False, "too few")
+    with pytest.raises(RuntimeError, match="not so"):
+        aten._assert_async.msg(weft.tensor(False), "not so")
+    aten._assert_tensor_metadata.default(x, [2], None, weft.float32)
+    with pytest.raises(RuntimeError, match="dtype mismatch"):
+        aten._assert_tensor_metadata.default(x, None, None, weft.float64)
+    with pytest.raises(RuntimeError, match="sizes mismatch"):
+        aten._assert_tensor_metadata.default(x, [3])
+
+
 def test_files_of_the_user(tmp_path: Any) -> None:
     program = exported(CASES["shared"])
     weft.export.save(program, tmp_path / "p.pt2", extra_files={"note": "text"})

@@ -68,7 +68,7 @@ def assert_tensor_metadata(
     a: Tensor, size: list[int] | None = None, stride: list[int] | None = None,
     dtype: _C.dtype | None = None, *, device: _C.device | None = None, layout: int | None = None,
 ) -> None:  # fmt: skip
-    if size is not None and a.shape != size:
+    if size is not None and list(a.shape) != size:
         raise RuntimeError("Tensor sizes mismatch!")
     if dtype is not None and a.dtype != dtype:
         raise RuntimeError("Tensor dtype mismatch!")
@@ -86,7 +86,10 @@ def lift_fresh(self: Tensor) -> Tensor:
 
 @composed("aten::detach_")
 def detach_(self: Tensor) -> Tensor:
-    return self.detach()
+    """Of what has no history, as constants of programs: others would be seen to change."""
+    if self.requires_grad:
+        raise RuntimeError("detach_: expected a tensor without gradients, got one that has them")
+    return self
 
 
 @composed("aten::numpy_T")
