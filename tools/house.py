@@ -50,7 +50,7 @@ PURPOSES = (
     Purpose(
         "exported programs",
         3_240,
-        3_315,
+        3_335,
         "src/weft/export/* src/weft/jit/archive/exported.py",
     ),
     Purpose("archives", 4_845, 5_639, "src/weft/jit/archive/*"),

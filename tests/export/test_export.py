@@ -174,6 +174,11 @@ def test_an_export_leaves_the_module_as_it_was() -> None:
     assert all(dict(module.named_buffers())[name] is each for name, each in buffers.items())
 
 
+class ComplexBySize(weft.nn.Module):
+    def forward(self, x: weft.Tensor) -> weft.Tensor:
+        return x * (1j if x.shape[0] > 3 else 2j)
+
+
 class Even(weft.nn.Module):
     def forward(self, x: weft.Tensor) -> weft.Tensor:
         return x.reshape(x.shape[0] // 2, 2)
@@ -188,9 +193,13 @@ def test_what_cannot_be_exported() -> None:
         export(Decides(), weft.ones(2))  # type: ignore[arg-type]
     with pytest.raises(RuntimeError, match="values of tensors"):
         export(Decides(), x)
+    with pytest.raises(NotImplementedError, match="preserve_module_call_signature"):
+        export(weft.nn.ReLU(), x, preserve_module_call_signature=("",))
     batch = dim("batch", max=8)
     with pytest.raises(RuntimeError, match="other results than its program where s0 = 5"):
         export(DecidesBySize(), x, dynamic_shapes=({0: batch},))
+    with pytest.raises(RuntimeError, match="other results than its program where s0 = 5"):
+        export(ComplexBySize(), x, dynamic_shapes=({0: batch},))
     with pytest.raises(RuntimeError, match="fails where s0 = 5"):
         export(Even(), x, dynamic_shapes=({0: batch},))
     for shapes, text in (

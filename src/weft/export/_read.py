@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import io
 import json
-import keyword
 import math
 import operator
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -28,23 +26,9 @@ from weft.export._records import (
     read_tensor,
     read_union,
 )
-from weft.export.exported_program import (
-    ExportedProgram,
-    ModuleCallEntry,
-    ModuleCallSignature,
-)
-from weft.export.graph_signature import (
-    ConstantArgument,
-    ExportGraphSignature,
-    InputKind,
-    InputSpec,
-    OutputKind,
-    OutputSpec,
-    SymBoolArgument,
-    SymFloatArgument,
-    SymIntArgument,
-    TensorArgument,
-)
+from weft.export._signatures import SYMBOLIC, name_in_code, read_call, read_signature
+from weft.export.exported_program import ExportedProgram
+from weft.export.graph_signature import ExportGraphSignature
 from weft.fx import Graph, GraphModule, Node
 from weft.library._overloads import namespace
 from weft.nn.modules.module import Module
@@ -53,7 +37,6 @@ from weft.serialization._load import load as load_tensors
 from weft.serialization.errors import LoadError
 from weft.serialization.source import Source
 from weft.serialization.zip_reader import ZipReader
-from weft.utils._pytree import TreeSpec, treespec_loads
 
 _MAX_JSON = 1 << 30
 _MAJOR = 8
@@ -175,10 +158,10 @@ def program_of(
             f"load: expected operators that weft has, got {', '.join(missing)}"
         )
     root = Module()
-    signature = _signature(module["signature"])
+    signature = read_signature(module["signature"])
     names = [spec.arg.name for spec in signature.input_specs]
     graph = _Reader(module["graph"], root, names).graph
-    calls = [_call(entry) for entry in module["module_call_graph"]]
+    calls = [read_call(entry) for entry in module["module_call_graph"]]
     ranges = {
         name: (each["min_val"], each["max_val"]) for name, each in told["range_constraints"].items()
     }
@@ -198,96 +181,6 @@ def _check_held(
             raise LoadError(f"load: expected the tensor {spec.target!r} in the archive, got none")
         if spec.arg.name not in nodes:
             raise LoadError(f"load: expected an input {spec.arg.name!r} in the graph, got none")
-
-
-def _call(entry: Any) -> ModuleCallEntry:
-    told = entry["signature"]
-    if told is None:
-        return ModuleCallEntry(entry["fqn"])
-    in_spec, out_spec = (treespec_loads(told[name]) for name in ("in_spec", "out_spec"))
-    inputs, outputs = (list(map(_argument_spec, told[name])) for name in ("inputs", "outputs"))
-    names = told.get("forward_arg_names")
-    names = None if names is None else list(map(_name, names))
-    if entry["fqn"] == "":
-        _check_arguments(in_spec)
-    return ModuleCallEntry(
-        entry["fqn"], ModuleCallSignature(inputs, outputs, in_spec, out_spec, names)
-    )
-
-
-def _check_arguments(spec: TreeSpec) -> None:
-    """The structure of all arguments is that of (args, kwargs)."""
-    args, kwargs = spec.children_specs
-    if args.type is not tuple or kwargs.type is not dict:
-        raise LoadError(f"load: expected the structure of arguments, got {spec}")
-    for name in kwargs.context:
-        _name(name)
-
-
-# The signature ------------------------------------------------------------------------------------
-
-_INPUTS = {
-    "parameter": (InputKind.PARAMETER, "parameter_name"),
-    "buffer": (InputKind.BUFFER, "buffer_name"),
-    "tensor_constant": (InputKind.CONSTANT_TENSOR, "tensor_constant_name"),
-}
-_OUTPUTS = {
-    "loss_output": (OutputKind.LOSS_OUTPUT, None),
-    "buffer_mutation": (OutputKind.BUFFER_MUTATION, "buffer_name"),
-    "parameter_mutation": (OutputKind.PARAMETER_MUTATION, "parameter_name"),
-    "gradient_to_parameter": (OutputKind.GRADIENT_TO_PARAMETER, "parameter_name"),
-    "gradient_to_user_input": (OutputKind.GRADIENT_TO_USER_INPUT, "user_input_name"),
-    "user_input_mutation": (OutputKind.USER_INPUT_MUTATION, "user_input_name"),
-}
-
-
-def _signature(told: Any) -> ExportGraphSignature:
-    inputs = [_input_spec(each) for each in told["input_specs"]]
-    return ExportGraphSignature(inputs, [_output_spec(each) for each in told["output_specs"]])
-
-
-def _input_spec(told: Any) -> InputSpec:
-    kind, value = read_union(told)
-    if kind == "user_input":
-        return InputSpec(InputKind.USER_INPUT, _argument_spec(value["arg"]), None)
-    if kind == "constant_input":
-        constant = ConstantArgument(value["name"], read_union(value["value"])[1])
-        return InputSpec(InputKind.USER_INPUT, constant, None)
-    if kind not in _INPUTS:
-        raise LoadError(f"load: expected tensors as what a program holds, got a {kind}")
-    role, key = _INPUTS[kind]
-    arg = TensorArgument(expect(value["arg"]["name"], str))
-    return InputSpec(role, arg, _path(value[key]), value.get("persistent"))
-
-
-def _output_spec(told: Any) -> OutputSpec:
-    kind, value = read_union(told)
-    if kind == "user_output":
-        return OutputSpec(OutputKind.USER_OUTPUT, _argument_spec(value["arg"]), None)
-    if kind not in _OUTPUTS:
-        raise LoadError(f"load: expected outputs that are values, got a {kind}")
-    role, key = _OUTPUTS[kind]
-    arg = TensorArgument(expect(value["arg"]["name"], str))
-    return OutputSpec(role, arg, None if key is None else _path(value[key]))
-
-
-_SYMBOLIC = {
-    "as_sym_int": SymIntArgument,
-    "as_sym_float": SymFloatArgument,
-    "as_sym_bool": SymBoolArgument,
-}
-
-
-def _argument_spec(told: Any) -> Any:
-    kind, value = read_union(told)
-    if kind == "as_tensor":
-        return TensorArgument(expect(value["name"], str))
-    if kind in _SYMBOLIC:
-        inner, held = read_union(value)
-        return _SYMBOLIC[kind](held) if inner == "as_name" else ConstantArgument("", held)
-    if kind in ("as_none", "as_int", "as_float", "as_bool", "as_string"):
-        return ConstantArgument("", None if kind == "as_none" else value)
-    raise LoadError(f"load: expected tensors and numbers as arguments, got {kind}")
 
 
 # The graph ----------------------------------------------------------------------------------------
@@ -320,7 +213,7 @@ class _Reader:
 
     def _input(self, told: Any, name: str) -> None:
         kind, value = read_union(told)
-        if kind in _SYMBOLIC:
+        if kind in SYMBOLIC:
             name = read_union(value)[1]
         elif kind == "as_tensor":
             name = value["name"]
@@ -329,7 +222,7 @@ class _Reader:
     def _add(self, name: str, node: Node) -> None:
         if name in self.nodes:
             raise LoadError(f"load: expected names of nodes that differ, got {name!r} again")
-        self.nodes[_name(name)] = node
+        self.nodes[name_in_code(name)] = node
         node.name = name  # also one that Python has
         record = self.tensors.get(name)
         if record is not None:
@@ -343,18 +236,17 @@ class _Reader:
         target = _target(told["target"])
         args, kwargs = self._arguments(target, told["inputs"])
         outputs = told["outputs"]
-        if len(outputs) == 1 and target not in OPERATORS.values():
-            name = _name_of(*read_union(outputs[0]))
-            if name is not None or read_union(outputs[0])[0] == "as_none":
-                node = self.graph.call_function(target, args, kwargs, name=name)
-                if name is not None:
-                    self._add(name, node)
-                self._describe(node, told)
-                return
+        is_one = len(outputs) == 1 and target not in OPERATORS.values()
+        name = _name_of(*read_union(outputs[0])) if is_one else None
+        if name is not None or (is_one and "as_none" in outputs[0]):
+            node = self.graph.call_function(target, args, kwargs, name=name)
+            if name is not None:
+                self._add(name, node)
+            self._describe(node, told)
+            return
         node = self.graph.call_function(target, args, kwargs, name=told.get("name"))
         self._describe(node, told)
-        is_list = len(outputs) == 1 and target not in OPERATORS.values()
-        parts = _parts(*read_union(outputs[0])) if is_list else outputs
+        parts = _parts(*read_union(outputs[0])) if is_one else outputs
         names = [_name_of(*read_union(each)) for each in parts]
         node.meta["tensor_meta"] = [self.tensors.get(name or "") for name in names]
         for i, name in enumerate(names):
@@ -376,7 +268,7 @@ class _Reader:
         for each in told:
             name, value = expect(each["name"], str), self.argument(each["arg"])
             if each.get("kind") == 2 or name in by_name:
-                kwargs[_name(name)] = value
+                kwargs[name_in_code(name)] = value
             else:
                 args.append(value)
         return tuple(args), kwargs
@@ -399,7 +291,7 @@ class _Reader:
     def inner(self, told: Any) -> Node:
         """A graph inside, which becomes a module."""
         name = told["name"]
-        if hasattr(self.root, _name(name)):
+        if hasattr(self.root, name_in_code(name)):
             raise LoadError(f"load: expected names of graphs that differ, got {name[:80]!r}")
         part = Module()
         graph = _Reader(told["graph"], part, []).graph
@@ -412,26 +304,12 @@ class _Reader:
         return self.node({"name": value}) if kind == "as_name" else value
 
 
-def _name(given: Any) -> str:
-    """A name that stands in code."""
-    if not expect(given, str).isidentifier() or keyword.iskeyword(given):
-        raise LoadError(f"load: expected a name, got {given[:80]!r}")
-    return given
-
-
-def _path(given: Any) -> str:
-    """Names of attributes with dots between them, which stand in code, some as texts."""
-    if not re.fullmatch(r"[\w :/+@#-]+(\.[\w :/+@#-]+)*", expect(given, str)):
-        raise LoadError(f"load: expected the name of a tensor, got {given[:80]!r}")
-    return given
-
-
 def _name_of(kind: str, value: Any) -> str | None:
     """The name of a result; None for one without."""
     if kind in ("as_tensor", "as_optional_tensor"):
         value = value.get("as_tensor", value)
         return expect(value["name"], str) if isinstance(value, dict) and "name" in value else None
-    if kind in _SYMBOLIC:
+    if kind in SYMBOLIC:
         inner, name = read_union(value)
         return expect(name, str) if inner == "as_name" else None
     return None
@@ -476,14 +354,6 @@ def _operator(name: str) -> Any:
     return getattr(found, parts[2], found) if len(parts) == 3 else found
 
 
-def _float(value: Any) -> float:
-    return float(value)  # "Infinity", "-Infinity" and "NaN" are texts
-
-
-def _optional(reader: _Reader, told: Any) -> Any:
-    return reader.argument(told)
-
-
 def _device(reader: _Reader, told: Any) -> Any:
     index = told["index"]
     return _C.device(told["type"] if index is None else f"{told['type']}:{index}")
@@ -495,8 +365,8 @@ _ARGUMENTS: dict[str, Callable[[_Reader, Any], Any]] = {
     "as_tensors": lambda reader, told: [reader.node(each) for each in told],
     "as_int": lambda reader, told: expect(told, int),
     "as_ints": lambda reader, told: [expect(each, int) for each in told],
-    "as_float": lambda reader, told: _float(told),
-    "as_floats": lambda reader, told: [_float(each) for each in told],
+    "as_float": lambda reader, told: float(told),  # "Infinity" and "NaN" are texts
+    "as_floats": lambda reader, told: [float(each) for each in told],
     "as_string": lambda reader, told: expect(told, str),
     "as_strings": lambda reader, told: [expect(each, str) for each in told],
     "as_bool": lambda reader, told: expect(told, bool),
@@ -511,7 +381,7 @@ _ARGUMENTS: dict[str, Callable[[_Reader, Any], Any]] = {
     "as_memory_format": lambda reader, told: MEMORY_FORMATS[told],
     "as_layout": lambda reader, told: None,  # dense, as by default
     "as_device": _device,
-    "as_optional_tensor": _optional,
+    "as_optional_tensor": _Reader.argument,
     "as_optional_tensors": lambda reader, told: [reader.argument(each) for each in told],
     "as_graph": _Reader.inner,
     "as_complex": lambda reader, told: complex(told["real"], told["imag"]),
