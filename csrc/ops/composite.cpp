@@ -91,8 +91,10 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
   Tensor shift = ops::neg(ops::mul(converted(running_mean, wide), scale));
   if (bias.defined()) shift = ops::add(shift, converted(bias, wide), Scalar(1));
   const int64_t dims = input.dim();
+  const Tensor laid =
+      ops::contiguous(input, static_cast<int64_t>(input.layout().suggested_format()));
   const Tensor out =
-      ops::addcmul(per_channel(shift, dims), input, per_channel(scale, dims), Scalar(1));
+      ops::addcmul(per_channel(shift, dims), laid, per_channel(scale, dims), Scalar(1));
   return converted(out, input.dtype());
 }
 

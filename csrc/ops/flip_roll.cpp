@@ -1,6 +1,6 @@
 // Copies with elements at other positions along dimensions: flip and roll.
 #include "native_indexing.h"
-#include "ops/factory.h"
+#include "ops/copy.h"
 #include "ops/support.h"
 #include "ops_copying.h"
 #include "ops_indexing.h"
@@ -16,7 +16,7 @@ Tensor flip(const Tensor& self, IntList dims) {
     if (layout.sizes[dim] > 0) layout.offset += (layout.sizes[dim] - 1) * layout.strides[dim];
     layout.strides[dim] = -layout.strides[dim];
   }
-  const Tensor out = empty_as("flip", self, self.sizes(), self.dtype());
+  const Tensor out = empty_preserve(self, self.dtype(), self.device());
   copy_into(out, self.with_layout(std::move(layout)));
   return out;
 }
@@ -48,7 +48,8 @@ Tensor roll(const Tensor& self, IntList shifts, IntList dims) {
   WEFT_CHECK_INDEX(self.dim() > 0, "roll: expected at least 1 dim, got a 0-d tensor");
   Tensor result = self;
   for (size_t i = 0; i < dims.size(); ++i) result = roll_one(result, shifts[i], dims[i]);
-  return result.is_same(self) ? ops::clone(self, std::nullopt) : result;
+  return result.is_same(self) ? ops::clone(self, static_cast<int64_t>(MemoryFormat::Contiguous))
+                              : result;
 }
 
 Tensor _roll_back(const Tensor& self, IntList shifts, IntList dims) {

@@ -3,6 +3,7 @@
 
 #include "core/thread_pool.h"
 #include "native_indexing.h"
+#include "ops/copy.h"
 #include "ops/radix_sort.h"
 #include "ops/scratch.h"
 #include "ops/sort_keys.h"
@@ -18,6 +19,13 @@ Tensor rows_along(const Tensor& self, int64_t dim) {
 Tensor back_from_rows(const Tensor& rows, int64_t dim) {
   if (dim == rows.dim() - 1) return rows;
   return contiguous_copy(rows.with_layout(views::movedim(rows.layout(), rows.dim() - 1, dim)));
+}
+// The same in the order of memory of `like`.
+Tensor back_from_rows(const Tensor& rows, int64_t dim, const Tensor& like) {
+  if (like.is_contiguous()) return back_from_rows(rows, dim);
+  Tensor back = empty_preserve(like, rows.dtype(), like.device());
+  copy_into(back, rows.with_layout(views::movedim(rows.layout(), rows.dim() - 1, dim)));
+  return back;
 }
 
 Tensor as_number(const Tensor& tensor) { return tensor.with_layout({{}, {}, tensor.offset()}); }
@@ -154,7 +162,7 @@ Pair sort(const Tensor& self, std::optional<bool>, int64_t dim, bool descending)
   });
   const auto& [values, indices] = out;
   if (self.dim() == 0) return {as_number(values), as_number(indices)};
-  return {back_from_rows(values, dim), back_from_rows(indices, dim)};
+  return {back_from_rows(values, dim, self), back_from_rows(indices, dim, self)};
 }
 
 Pair sort(const Tensor& self, int64_t dim, bool descending) {

@@ -122,7 +122,7 @@ struct Program {
   bool uses_position = false;
   // Tags of the row (src/weft/_ops/table.py).
   bool no_masks = false, exact_number = false, converts_number = false;
-  bool any_integers = false;
+  bool any_integers = false, row_major = false;
   std::span<const Slot> slots;
   std::span<const Step> steps;
   std::span<const Pass> passes;

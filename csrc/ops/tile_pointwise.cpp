@@ -65,7 +65,7 @@ void lay_out(Walk& walk, const Call& call, const Dims& shape, Inputs& inputs,
     known.emplace_back(broadcast_strides(*inputs.tensors[i], shape));
   }
   const Dims order = walk_order(shape, known);
-  const bool row_major = is_row_major(order);
+  const bool row_major = program.row_major || is_row_major(order);
   for (int i = 0; i < program.input_count && !order.empty(); ++i) {
     Dims& strides = known[first_input + static_cast<size_t>(i)];
     if (!lies_across(shape, strides, order[0], *inputs.tensors[i])) continue;

@@ -216,6 +216,7 @@ op(
     grad={"self": "grad * self.neg().sigmoid()"},
     variants="nn",
     inplace=None,
+    tags=("row_major",),
 )
 op(
     "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",

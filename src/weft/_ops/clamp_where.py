@@ -211,7 +211,7 @@ op(
     grad={"self": "grad.masked_fill(mask, 0)"},
     out=None,
     validate="mask_and_value",
-    tags=("converts_number",),
+    tags=("converts_number", "row_major"),
 )
 
 
@@ -231,7 +231,7 @@ def _masked_fill(self: Any, mask: Any, value: Any) -> Any:
         mask.dtype == ops.bool, "masked_fill: expected a mask of dtype bool, got ", mask.dtype
     )
     ops.check(value.dim() == 0, "masked_fill: expected a 0-d value, got shape ", value.shape)
-    return ops.where(mask, ops._value_as(value, self.dtype), self)
+    return ops.where(mask, ops._value_as(value, self.dtype), self).contiguous()
 
 
 op(

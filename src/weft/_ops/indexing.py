@@ -107,7 +107,7 @@ op(
 op(
     "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
     doc="A copy of self with alpha times source added at index.",
-    compose="self.clone().index_add_(dim, index, source, alpha=alpha)",
+    compose="self.contiguous().clone().index_add_(dim, index, source, alpha=alpha)",
     out="out",
     like="self",
     tags=("distinct_out",),
@@ -314,6 +314,7 @@ op(
     out="values",
     shape="self",
     result=("self", "int64"),
+    tags=("keeps_layout",),
 )
 op(
     "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False)"
@@ -323,12 +324,13 @@ op(
     out="values_stable",
     shape="self",
     result=("self", "int64"),
+    tags=("keeps_layout",),
 )
 op(
     "argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor",
     doc="The indices that sort the entries along `dim`.",
     compose="sort(self, dim, descending)[1]",
-    tags=("nondifferentiable",),
+    tags=("nondifferentiable", "keeps_layout"),
     shape="self",
     result="int64",
 )
@@ -336,7 +338,7 @@ op(
     "argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
     doc="argsort; with stable, equal entries keep their order.",
     compose="sort(self, stable=stable, dim=dim, descending=descending)[1]",
-    tags=("nondifferentiable",),
+    tags=("nondifferentiable", "keeps_layout"),
     shape="self",
     result="int64",
 )

@@ -134,5 +134,8 @@ def _channel_shuffle(self: Any, groups: Any) -> Any:
         " and groups ", groups,
     )  # fmt: skip
     rest = ops.product(self.shape[2:])
-    parts = self.reshape([self.size(0), groups, self.size(1) // groups, rest])
-    return parts.transpose(1, 2).reshape(self.shape)
+    laid = self.contiguous() if self.dim() == 3 else self  # images keep their layout
+    parts = laid.reshape([self.size(0), groups, self.size(1) // groups, rest])
+    shuffled = parts.transpose(1, 2).reshape(self.shape)
+    # Groups of one channel stay in place, as a view.
+    return shuffled.clone() if groups == self.size(1) else shuffled

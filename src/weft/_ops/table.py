@@ -46,6 +46,7 @@ TAGS = frozenset(
         "exact_number",  # its right operand is not rounded to 16 bits where it is one number
         "converts_number",  # a number is cut off to an integer where the tensor holds integers
         "any_integers",  # are taken as they are: other operators may refuse some
+        "row_major",  # gives a row-major result, whatever the layout of its tensors
         "exact_out",  # on elements, or a reduction: out= has the dtype of the result
         "casts_out",  # of another kind: out= may have another dtype that holds the result
         "distinct_out",  # out= shares no memory with its tensors
@@ -54,6 +55,7 @@ TAGS = frozenset(
         "normalizes",  # rows to mean 0 and variance 1, then a weight and a bias
         "one_walk",  # over the elements of its first argument, whose dtype its result has
         "convolution",
+        "keeps_layout",  # its results lie as its first argument does
         "by_channels",  # of images whose channels lie together gives such ones
         "fusible",  # a step of fusion groups, over all elements or the last dimension
         "fusible_rows",  # the same, over the last dimension only

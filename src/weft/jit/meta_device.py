@@ -57,7 +57,10 @@ def results(key: str, given: list[Any]) -> list[Look | int | None]:
     dtypes = _dtypes(operator, row, seen, len(shapes))
     if dtypes is None or any(None in shape for shape in shapes if shape is not ABSENT):
         return []
-    by_channels = "by_channels" in row.tags and _lie_by_channels(next(iter(seen.values())))
+    first = next(iter(seen.values()), ABSENT)
+    if "keeps_layout" in row.tags:
+        return [Look(tuple(shape), dtype, _kept(first)) for shape, dtype in zip(shapes, dtypes)]
+    by_channels = "by_channels" in row.tags and _lie_by_channels(first)
     return [_look(shape, dtype, by_channels) for shape, dtype in zip(shapes, dtypes)]
 
 
@@ -66,6 +69,13 @@ def _look(shape: Any, dtype: Any, by_channels: bool) -> Look | None:
         return None
     strides = _strides(shape) if by_channels and len(shape) in (4, 5) else None
     return Look(tuple(shape), dtype, strides)
+
+
+def _kept(first: _Sizes) -> tuple[int, ...]:
+    """Dense strides in the order of those of an operand."""
+    with DisableTorchFunction():
+        like = _C._functions["empty_strided"](first, first.strides, device="meta")
+        return _C._functions["empty_like"](like).stride()
 
 
 def _strides(sizes: Sequence[int]) -> tuple[int, ...]:

@@ -175,6 +175,8 @@ def rms_norm(
         )
     if eps is None:
         eps = _epsilon(input.dtype)
+    if input.dim() < 4:  # the result of images keeps their layout
+        input = input.contiguous()
     # Squares of float16 overflow, so halves compute in float32.
     wide = input.float() if input.dtype in (_C.float16, _C.bfloat16) else input
     result = wide * ((wide * wide).mean(dims, keepdim=True) + eps).rsqrt()
