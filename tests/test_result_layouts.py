@@ -50,6 +50,10 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "linear": lambda t, x: t.nn.functional.linear(x, t.ones(7, x.shape[-1])),
     "matmul": lambda t, x: x @ t.ones(x.shape[-1], 7),
     "channel_shuffle": _functional("channel_shuffle", 6),
+    "attention": lambda t, x: t.nn.functional.scaled_dot_product_attention(x, x, x),
+    "causal attention": lambda t, x: t.nn.functional.scaled_dot_product_attention(
+        x, x, x, is_causal=True
+    ),
     "masked_fill": lambda t, x: x.masked_fill(x > 7, 0.0),
     "masked_fill of a tensor": lambda t, x: x.masked_fill(x > 7, t.tensor(0.0)),
     "where": lambda t, x: t.where(x > 7, x, 0.0),

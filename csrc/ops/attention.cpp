@@ -8,6 +8,7 @@
 #include "core/thread_pool.h"
 #include "native_linalg.h"
 #include "ops/blas.h"
+#include "ops/copy.h"
 #include "ops/programs.h"
 #include "ops/support.h"
 #include "ops/views.h"
@@ -41,6 +42,11 @@ class Matrices {
  private:
   Layout layout_;
   T* data_;
+};
+
+template <class T>
+struct Gradients {
+  Matrices<T> query, key, value;
 };
 
 template <class T>
@@ -155,28 +161,29 @@ class Worker {
     }
   }
 
-  void forward(const Block& b, T* out) {
+  void forward(const Block& b, const Matrices<T>& out) {
     const T* const weights = weigh(b).template data_as<const T>();
-    const int64_t v = sizes_.results;
     for (int64_t m = 0; m < b.count; ++m) {
-      blas::gemm<T>(b.height, v, b.width, T(1), dense(weights + m * b.scores(), b.width),
-                    value_.at(b.matrix + m), T(0),
-                    out + ((b.matrix + m) * sizes_.rows + b.first) * v, v);
+      const blas::Matrix<T> to = out.at(b.matrix + m);
+      blas::gemm<T>(b.height, sizes_.results, b.width, T(1),
+                    dense(weights + m * b.scores(), b.width), value_.at(b.matrix + m), T(0),
+                    to.data + b.first * to.row, to.row);
     }
   }
 
   // Writes the gradients of the block's queries and adds to those of keys and values.
-  void backward(const Block& b, const Matrices<const T>& grads, T* query, T* key, T* value) {
+  void backward(const Block& b, const Matrices<const T>& grads, const Gradients<T>& to) {
     if (!products_.defined()) products_ = make_scores();
     const Tensor weights = weigh(b), products = part(products_, b);
     const T* const p = weights.data_as<const T>();
     T* const d = products.data_as<T>();
-    const int64_t e = sizes_.features, v = sizes_.results, s = sizes_.keys;
+    const int64_t e = sizes_.features, v = sizes_.results;
     for (int64_t m = 0; m < b.count; ++m) {
       const int64_t i = b.matrix + m, at = m * b.scores();
+      const blas::Matrix<T> value = to.value.at(i);
       const auto grad = from_row(grads.at(i), b.first);
       blas::gemm<T>(b.width, v, b.height, T(1), dense(p + at, b.width).transposed(), grad, T(1),
-                    value + i * s * v, v);
+                    value.data, value.row);
       blas::gemm<T>(b.height, b.width, v, T(1), grad, value_.at(i).transposed(), T(0), d + at,
                     b.width);
     }
@@ -184,11 +191,12 @@ class Worker {
     const T scale = static_cast<T>(o_.scale);
     for (int64_t m = 0; m < b.count; ++m) {
       const int64_t i = b.matrix + m;
+      const blas::Matrix<T> query = to.query.at(i), key = to.key.at(i);
       const auto inner = dense<T>(d + m * b.scores(), b.width);
       blas::gemm<T>(b.height, e, b.width, scale, inner, key_.at(i), T(0),
-                    query + (i * sizes_.rows + b.first) * e, e);
+                    query.data + b.first * query.row, query.row);
       blas::gemm<T>(b.width, e, b.height, scale, inner.transposed(),
-                    from_row(query_.at(i), b.first), T(1), key + i * s * e, e);
+                    from_row(query_.at(i), b.first), T(1), key.data, key.row);
     }
   }
 
@@ -255,6 +263,16 @@ class Worker {
   std::vector<T*> blind_;
 };
 
+// Of a batch of heads (N, H, t, e) the result lies as the operand does, mostly as (N, t, H, e):
+// what puts the heads beside each other again, then copies nothing. Others are row-major.
+Tensor empty_like_heads(const Tensor& operand, const Dims& sizes) {
+  if (sizes.size() == 4 && operand.sizes() == sizes) {
+    Tensor made = empty_preserve(operand, operand.dtype(), operand.device());
+    if (made.layout().strides.back() == 1) return made;
+  }
+  return Tensor::empty(sizes, operand.dtype(), operand.device(), "attention");
+}
+
 // Operands in the dtype that arithmetic happens in.
 Operands computed(const Operands& o) {
   const DType dtype = compute_type(o.query.dtype());
@@ -297,17 +315,18 @@ Tensor forward(const Operands& given) {
   const Operands o = computed(given);
   const Sizes sizes(o);
   const Dims shape = sizes.with(sizes.rows, sizes.results);
-  Tensor out = Tensor::empty(shape, o.query.dtype(), o.query.device());
+  const Tensor out = empty_like_heads(o.query, shape);
   if (out.numel() == 0) return as_dtype(out, given.query.dtype());
   native::dispatch_float("attention", o.query.dtype(), [&]<class T>(std::type_identity<T>) {
     const int64_t blocks = sizes.blocks();
-    parallel_for(
-        sizes.groups() * blocks, sizes.grain(sizes.height()), [&](int64_t begin, int64_t end) {
-          Worker<T> worker(o, sizes);
-          for (int64_t i = begin; i < end; ++i) {
-            worker.forward(Block(sizes, i / blocks, i % blocks * sizes.height()), out.data_as<T>());
-          }
-        });
+    const Matrices<T> to(out, sizes.front);
+    parallel_for(sizes.groups() * blocks, sizes.grain(sizes.height()),
+                 [&](int64_t begin, int64_t end) {
+                   Worker<T> worker(o, sizes);
+                   for (int64_t i = begin; i < end; ++i) {
+                     worker.forward(Block(sizes, i / blocks, i % blocks * sizes.height()), to);
+                   }
+                 });
   });
   return as_dtype(out, given.query.dtype());
 }
@@ -322,19 +341,22 @@ std::tuple<Tensor, Tensor, Tensor> backward(const Operands& given, const Tensor&
   WEFT_CHECK(grad_output.sizes() == shape, "attention: expected a gradient of shape ",
              AsTuple{shape}, ", got ", AsTuple{grad_output.sizes()});
   const Tensor grad = as_dtype(grad_output, dtype);
-  const auto zeros = [&](int64_t height, int64_t width) {
-    return native::zeros_of(sizes.with(height, width), dtype, o.query.device(), "attention");
+  const auto zeros = [&](const Tensor& like, int64_t height, int64_t width) {
+    Tensor made = empty_like_heads(like, sizes.with(height, width));
+    fill(made, Scalar(0), "attention");
+    return made;
   };
   const int64_t e = sizes.features, v = sizes.results;
-  Tensor query = zeros(sizes.rows, e), key = zeros(sizes.keys, e), value = zeros(sizes.keys, v);
+  const Tensor query = zeros(o.query, sizes.rows, e), key = zeros(o.key, sizes.keys, e),
+               value = zeros(o.value, sizes.keys, v);
   native::dispatch_float("attention", dtype, [&]<class T>(std::type_identity<T>) {
     const Matrices<const T> grads(grad, sizes.front);
+    const Gradients<T> to{{query, sizes.front}, {key, sizes.front}, {value, sizes.front}};
     parallel_for(sizes.groups(), sizes.grain(sizes.rows), [&](int64_t begin, int64_t end) {
       Worker<T> worker(o, sizes);
       for (int64_t group = begin; group < end; ++group) {
         for (int64_t first = 0; first < sizes.rows; first += sizes.height()) {
-          worker.backward(Block(sizes, group, first), grads, query.data_as<T>(), key.data_as<T>(),
-                          value.data_as<T>());
+          worker.backward(Block(sizes, group, first), grads, to);
         }
       }
     });

@@ -104,6 +104,13 @@ def cases(torch: ModuleType) -> dict[str, Case]:
         def forward(self, x: Any) -> Any:
             return self.second(self.first(x).tanh())
 
+    class Defaults(nn.Module):
+        """Arguments behind others that have their defaults, and sizes among the results."""
+
+        def forward(self, x: Any) -> Any:
+            inverse = torch.linalg.pinv(x.mT @ x + torch.eye(4), hermitian=True)
+            return inverse, x.argsort(descending=True), torch.arange(3, device=x.device), x.shape
+
     image, rows = torch.randn(2, 3, 8, 8), torch.randn(3, 4)
     encoder = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
     dim = "batch"
@@ -133,6 +140,7 @@ def cases(torch: ModuleType) -> dict[str, Case]:
             encoder, (torch.randn(2, 5, 8),), {}, ({0: dim, 1: "length"},),
             (torch.randn(3, 7, 8),),
         ),
+        "defaults": Case(Defaults(), (rows,)),
         "embedding": Case(
             nn.Sequential(nn.Embedding(7, 3), nn.Flatten(), nn.GELU()),
             (torch.tensor([[1, 2], [0, 6]]),),

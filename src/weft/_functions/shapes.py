@@ -186,7 +186,8 @@ def resize(input: Tensor, *sizes: Any) -> Tensor:
 
     RuntimeError for another number of elements.
 
-    >>> with warnings.catch_warnings(action="ignore"):
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
     ...     weft.arange(4).resize(2, 2)
     tensor([[0, 1],
             [2, 3]])
@@ -204,7 +205,8 @@ def resize(input: Tensor, *sizes: Any) -> Tensor:
 def resize_as(input: Tensor, tensor: Tensor) -> Tensor:
     """resize to the shape of another tensor.
 
-    >>> with warnings.catch_warnings(action="ignore"):
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
     ...     weft.arange(4).resize_as(weft.ones(2, 2)).shape
     torch.Size([2, 2])
     """

@@ -163,7 +163,8 @@ def program_of(
     graph = _Reader(module["graph"], root, names).graph
     calls = [read_call(entry) for entry in module["module_call_graph"]]
     ranges = {
-        name: (each["min_val"], each["max_val"]) for name, each in told["range_constraints"].items()
+        name: (each.get("min_val"), each.get("max_val"))
+        for name, each in told["range_constraints"].items()
     }
     _check_held(signature, graph, state, constants)
     verifiers = told.get("verifiers") or [told.get("dialect", "TRAINING")]
@@ -260,14 +261,15 @@ class _Reader:
         node.meta.update({key: value for key, value in told_too if key in _TOLD})
 
     def _arguments(self, target: Any, told: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        by_name = set()
-        if any(each.get("kind") is None for each in told) and hasattr(target, "_schema"):
-            by_name = {each.name for each in target._schema.arguments if each.kwarg_only}
+        # Files of PyTorch 2.6 do not say: they leave out arguments that have their defaults, but
+        # not those behind them.
+        told_all = all(each.get("kind") is not None for each in told)
+        by_name = set() if told_all else set(_named_arguments(target))
         args: list[Any] = []
         kwargs: dict[str, Any] = {}
         for each in told:
             name, value = expect(each["name"], str), self.argument(each["arg"])
-            if each.get("kind") == 2 or name in by_name:
+            if each.get("kind") == 2 or name in by_name or (kwargs and not told_all):
                 kwargs[name_in_code(name)] = value
             else:
                 args.append(value)
@@ -354,8 +356,17 @@ def _operator(name: str) -> Any:
     return getattr(found, parts[2], found) if len(parts) == 3 else found
 
 
+def _named_arguments(target: Any) -> Iterator[str]:
+    """Names of arguments of an operator that are given by name, or may be."""
+    each = hasattr(target, "overloads") and [getattr(target, o) for o in target.overloads()]
+    for overload in each or [target]:
+        for argument in overload._schema.arguments if hasattr(overload, "_schema") else ():
+            if argument.kwarg_only or (not each and argument.has_default_value()):
+                yield argument.name
+
+
 def _device(reader: _Reader, told: Any) -> Any:
-    index = told["index"]
+    index = told.get("index")  # PyTorch 2.6 leaves out None
     return _C.device(told["type"] if index is None else f"{told['type']}:{index}")
 
 

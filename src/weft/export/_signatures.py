@@ -40,7 +40,7 @@ def _path(given: Any) -> str:
 
 def read_call(entry: Any) -> ModuleCallEntry:
     """A module of the program, with its arguments and results."""
-    told = entry["signature"]
+    told = entry.get("signature")
     if told is None:
         return ModuleCallEntry(entry["fqn"])
     in_spec, out_spec = (treespec_loads(told[name]) for name in ("in_spec", "out_spec"))

@@ -353,7 +353,8 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
 _OLD_DOC = """{name}_, under its old name: a FutureWarning.
 
 >>> import warnings
->>> with warnings.catch_warnings(action="error"):
+>>> with warnings.catch_warnings():
+...     warnings.simplefilter("error")
 ...     weft.nn.init.{name}(weft.ones(1))
 Traceback (most recent call last):
 FutureWarning: nn.init.{name} is now deprecated in favor of nn.init.{name}_.

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from weft import _C
 from weft._runtime.exports import list_own as _list_own
 from weft.utils._pytree_keys import GetAttrKey, KeyPath, MappingKey, SequenceKey
 from weft.utils._pytree_keys import key_get as key_get
@@ -89,6 +90,7 @@ SUPPORTED_NODES: dict[Any, _Kind] = {
     deque: _Kind(lambda x: (list(x), x.maxlen), lambda values, most: deque(values, maxlen=most)),
     list: _Kind(lambda x: (list(x), None), lambda values, _: list(values)),
     tuple: _Kind(lambda x: (list(x), None), lambda values, _: tuple(values)),
+    _C.Size: _Kind(lambda x: (list(x), None), lambda values, _: tuple(values)),
     namedtuple: _Kind(
         lambda x: (list(x), type(x)),
         # Results of operators (torch.return_types.max) take their values as one argument.

@@ -8,6 +8,8 @@ from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from weft import _C
+
 
 class Text(NamedTuple):
     """How a container is written: its name, and its context if JSON cannot say that."""
@@ -57,6 +59,7 @@ def _default_told(text: dict[str, Any]) -> list[Any]:
 TEXTS: dict[Any, Text] = {
     **{cls: Text(f"builtins.{cls.__name__}") for cls in (tuple, list, dict)},
     **{cls: Text(f"collections.{cls.__name__}") for cls in (OrderedDict, deque)},
+    _C.Size: Text("torch.Size"),
     namedtuple: Text("collections.namedtuple", lambda cls: text_of(cls).name, type_of),
     defaultdict: Text("collections.defaultdict", _told_default, _default_told),
 }

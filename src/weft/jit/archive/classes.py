@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
+import collections
 import enum
 import types as python_types
-import typing
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -184,9 +184,9 @@ class Definitions:
 
     def _tuple(self, name: str, code: ArchivedCode, node: ast.ClassDef) -> type:
         types = self._types(code)
-        fields = [(attribute, types(type_)) for attribute, type_, _ in _declared(node)]
-        made: Any = typing.NamedTuple(node.name, fields)  # type: ignore[misc]
-        made.__module__ = _module_of(name)
+        fields = {attribute: types(type_) for attribute, type_, _ in _declared(node)}
+        made: Any = collections.namedtuple(node.name, fields, module=_module_of(name))  # type: ignore[misc]
+        made.__annotations__ = fields  # typing.NamedTuple refuses types of programs (Python 3.10)
         return made
 
     def _enum(self, name: str, code: ArchivedCode, node: ast.ClassDef) -> type:

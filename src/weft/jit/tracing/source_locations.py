@@ -84,11 +84,11 @@ def _position(frame: FrameType) -> tuple[int, int, int, int]:
     """Line, last line, and the columns (in bytes) of what the frame runs."""
     number = frame.f_lineno
     if not hasattr(frame.f_code, "co_positions"):  # Python 3.10
-        return number, number, 0, 0
+        return number, number, 0, 1
     found = next(
         itertools.islice(frame.f_code.co_positions(), max(frame.f_lasti, 0) // 2, None), None
     )
     line, end_line, start, end = found or (None, None, None, None)
     if line is None or line != number:
-        return number, number, 0, 0
-    return line, end_line or line, start or 0, end or 0
+        return number, number, 0, 1
+    return line, end_line or line, start or 0, end or 1
