@@ -354,6 +354,7 @@ def _packet(space: str, name: str) -> OpOverloadPacket | None:
         rows = [each for each in schemas.candidates(qualname) if not each.is_builtin]
         if rows and hasattr(_C._aten, name):
             return TablePacket(name, rows)
+    if space in ("aten", "quantized_decomposed"):
         return _written(space, name)
     return _composed(space, name)
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import collections
 import enum
+import re
 import types as python_types
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from weft.jit.archive import quantized
 from weft.jit.archive.code import ArchiveCode, dotted
 from weft.jit.archive.debug import ArchivedCode
 from weft.jit.archive.managers import MANAGERS
@@ -60,7 +62,12 @@ class Definitions:
         self._made: dict[str, Any] = {}
         self._unknown: dict[str, str] | None = None
         self.globals = globals_of(
-            Archive(self.find, code.has_prefix, constants, version, self._missing, located)
+            Archive(self.find, self._has_prefix, constants, version, self._missing, located)
+        )
+
+    def _has_prefix(self, name: str) -> bool:
+        return self._code.has_prefix(name) or any(
+            each.startswith(f"{name}.") for each in quantized.CLASSES
         )
 
     def _missing(self, kind: str) -> str:
@@ -81,6 +88,8 @@ class Definitions:
         """The class or function of a qualified name; None if there is none."""
         if name in MANAGERS:
             return MANAGERS[name]
+        if name in quantized.CLASSES:
+            return quantized.CLASSES[name]
         if name not in self._made:
             code = self._code.find(name)
             self._made[name] = None if code is None else self._make(name, code)
@@ -149,8 +158,10 @@ class Definitions:
         reader = Annotations(code.without_origins(), resolver)
 
         def read(node: ast.expr) -> Any:
-            if CLASSES_OF_TORCH in code.text and CLASSES_OF_TORCH in ast.unparse(node):
-                raise class_of_torch(ast.unparse(node))
+            if CLASSES_OF_TORCH in code.text:
+                for each in _OF_TORCH.findall(ast.unparse(node)):
+                    if each not in quantized.CLASSES:
+                        raise class_of_torch(each)
             return reader.read(node)
 
         return read
@@ -198,6 +209,7 @@ class Definitions:
         return enum.Enum(node.name, members, module=_module_of(name))  # type: ignore[return-value]
 
 
+_OF_TORCH = re.compile(re.escape(CLASSES_OF_TORCH) + r"[\w.]+")
 _KINDS = {
     "Module": Definitions._module,
     "NamedTuple": Definitions._tuple,

@@ -12,6 +12,8 @@ from weft.jit.archive.same import WRITTEN
 from weft.jit.ir import Function
 from weft.jit.ir.graph import Node, Value
 
+# Their tensors are no quantised ones to PyTorch: a program that is saved has their code.
+_WRITTEN_OUT = "__torch__.weft.jit.archive.quantized"
 _INSTANCE = re.compile(r"__\d+$")  # of a function compiled for further types
 
 
@@ -35,6 +37,8 @@ def function_of(function: Function) -> Callable[..., Any] | None:
 def _found(function: Function) -> tuple[str, Callable[..., Any]] | None:
     """The operator, and the Python function that stands for it."""
     name = base_name(function)
+    if name.startswith(_WRITTEN_OUT):
+        return None
     composed = ((kind, each) for kind, functions in COMPOSED.items() for each in functions)
     found = (*WRITTEN.items(), *composed, *NUMBER_FIRST.items())
     return next((pair for pair in found if _name(pair[1]) == name), None)

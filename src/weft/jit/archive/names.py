@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from weft import _C
 from weft._C import Tensor
 from weft.autograd._run import backward
+from weft.jit.archive import quantized
 from weft.jit.archive.operators import Operator
 from weft.jit.archive.operators import is_known as is_known_operator
 from weft.jit.frontend.compiler import Compiler
@@ -20,6 +21,8 @@ from weft.jit.frontend.source.errors import fail
 from weft.jit.frontend.values import UNKNOWN, Arg, Call, Known, Simple, Sugared, TupleLiteral
 from weft.jit.futures import Future, fork
 from weft.jit.ir import types as ty
+from weft.jit.ir.source import SourceRange
+from weft.jit.ir.value import Value
 from weft.jit.markers import annotate
 
 
@@ -137,6 +140,21 @@ _SPECIAL: dict[str, Any] = {
 }
 
 
+class _Packed(Sugared):
+    """An object of a quantised network among the constants of an archive: made where it is read."""
+
+    def __init__(self, held: Any) -> None:
+        self.held, self.what = held, type(held).__name__
+
+    def value(self, c: Compiler, range: SourceRange) -> Value:
+        made = c.sugar(type(self.held), range, self.what)
+        parts = [
+            _Packed(each) if quantized.is_packed(each) else c.sugar(each, range, name)
+            for name, each in vars(self.held).items()
+        ]
+        return made.call(c, Call(range, [Arg(each, range) for each in parts])).value(c, range)
+
+
 class _Typed:
     """A function that takes a type: the frontend handles its calls by the mark."""
 
@@ -158,7 +176,8 @@ def globals_of(archive: Archive) -> dict[str, Any]:
     def constant(name: str) -> Any:
         number = name.removeprefix("c")
         inside = number.isdecimal() and int(number) < len(archive.constants)
-        return archive.constants[int(number)] if inside else None
+        held = archive.constants[int(number)] if inside else None
+        return _Packed(held) if quantized.is_packed(held) else held
 
     return {
         "torch": archive.operators("aten"),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weft._C import Tensor
+from weft.jit.archive import quantized
 from weft.jit.archive.classes import Definitions, LoadedModule
 from weft.jit.archive.state import restored
 from weft.jit.archive.unknown import CLASSES_OF_TORCH, class_of_torch
@@ -34,11 +35,8 @@ def global_finder(definitions: Definitions) -> Callable[[str, str], Any]:
             raise LoadError(
                 f"load: expected a class of the archive, got {shown(f'{module}.{name}')}"
             )
-        if name == "_rebuild_qtensor":
-            raise LoadError(
-                "load: expected tensors of plain dtypes, got a quantised one, which weft has not; "
-                "save the module before it is quantised"
-            )
+        if f"{module}.{name}" == "torch._utils._rebuild_qtensor":
+            return Callee(name, quantized.rebuilt)
         if name == "_rebuild_sparse_tensor":
             raise LoadError(
                 "load: expected strided tensors in an archive, got a sparse one, which programs "
@@ -130,6 +128,7 @@ _LISTS = ("build_intlist", "build_tensorlist", "build_doublelist", "build_boolli
 _MARKS: dict[str, Any] = {
     f"torch.jit._pickle.{name}": Callee(name, _typed) for name in ("restore_type_tag", *_LISTS)
 }
+_MARKS |= quantized.STORAGES | quantized.SCHEMES
 _MARKS["torch._utils._rebuild_tensor_v2"] = Callee("torch._utils._rebuild_tensor_v2", tensor_of)
 
 
@@ -138,6 +137,8 @@ def build(target: Any, state: Any) -> Any:
     stands in the object's place, if anything does."""
     if isinstance(target, Numbered):
         return target.build(state)
+    if quantized.is_packed(target):
+        return quantized.restore(target, state)
     if not hasattr(type(target), "__weft_source__"):
         return set_state(target, state)
     if "__setstate__" in vars(type(target)):

@@ -12,7 +12,7 @@ from weft.serialization.errors import LoadError, shown
 
 _SHOWN = 20  # of them in a message
 _ABSENT = {
-    "quantized": "weft has no quantised tensors; save the module before it is quantised",
+    "quantized": "weft has not this one of the quantised operators; save the module unquantised",
     "prepacked": "weft has no weights packed for mobile; save the module before it is optimised",
 }
 

@@ -237,7 +237,8 @@ class Annotations:
     def _class(self, cls: type, range: Any) -> Any:
         if issubclass(cls, Tensor):
             return ty.TENSOR
-        if self.generic and not issubclass(cls, enum.Enum | tuple):
+        is_closed = issubclass(cls, enum.Enum | tuple) or hasattr(cls, "__weft_script__")
+        if self.generic and not is_closed:
             return GENERIC
         return class_type(cls, range)
 

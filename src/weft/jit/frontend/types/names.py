@@ -64,7 +64,9 @@ _HEAP_TYPE, _IMMUTABLE_TYPE = 1 << 9, 1 << 8
 def is_written(cls: type) -> bool:
     """Whether a class of values is written in Python by users, and not in C as itertools.count."""
     module: Any = cls.__module__  # of a type written in C it may be a descriptor
-    if not isinstance(module, str) or module.partition(".")[0] in _LIBRARIES:
+    if not isinstance(module, str):
+        return False
+    if module.partition(".")[0] in _LIBRARIES and not hasattr(cls, "__weft_script__"):
         return False
     if not cls.__flags__ & _HEAP_TYPE or cls.__flags__ & _IMMUTABLE_TYPE:
         return False

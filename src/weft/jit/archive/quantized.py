@@ -1,0 +1,133 @@
+"""Quantised networks of archives, computed in float32: a quantised tensor is the tensor of the
+numbers (q - zero_point) * scale that its integers q stand for, and an operator rounds its result to
+such numbers of the scale that it is told. Results are PyTorch's up to a step of that scale, where a
+sum lies between two steps; memory and speed are those of float32.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+from weft import _C
+from weft._C import Tensor
+from weft.serialization.errors import LoadError
+from weft.serialization.globals import StorageType, find_global
+
+#: global names in pickles: types of storages, and how numbers follow from integers
+STORAGES = {
+    "torch.QInt8Storage": StorageType(_C.int8),
+    "torch.QUInt8Storage": StorageType(_C.uint8),
+    "torch.QInt32Storage": StorageType(_C.int32),
+}
+SCHEMES = {f"torch.{name}": name for name in ("per_tensor_affine", "per_channel_affine")}
+
+
+def rebuilt(storage: Any, offset: Any, size: Any, stride: Any, scheme: Any, *_: Any) -> Tensor:
+    """The numbers of a quantised tensor, float32."""
+    integers = find_global("torch._utils", "_rebuild_tensor_v2").call(
+        storage, offset, size, stride, False, OrderedDict()
+    )
+    kind, *parts = scheme if type(scheme) is tuple and scheme else (None,)
+    try:
+        if kind == "per_tensor_affine":
+            scale, zero_point = map(float, parts)
+            return (integers.float() - zero_point) * scale
+        if kind == "per_channel_affine":
+            scales, zero_points, axis = parts
+            shape = [-1 if dim == axis else 1 for dim in range(integers.dim())]
+            return (integers.float() - zero_points.view(shape)) * scales.view(shape).float()
+    except (AttributeError, RuntimeError, TypeError, ValueError):
+        pass
+    raise LoadError("load: expected a quantised tensor with its scale, got another")
+
+
+class LinearPackedParams:
+    """A weight of shape (out, in) and its bias."""
+
+    __weft_script__ = True
+
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        self.weight = weight
+        self.bias = bias
+
+    def unpack(self) -> tuple[Tensor, Tensor | None]:
+        return self.weight, self.bias
+
+
+class ConvPackedParams:
+    """A weight and a bias of a convolution, with its other arguments."""
+
+    __weft_script__ = True
+
+    def __init__(
+        self, weight: Tensor, bias: Tensor | None, stride: list[int], padding: list[int],
+        output_padding: list[int], dilation: list[int], groups: int,
+    ) -> None:  # fmt: skip
+        self.weight = weight
+        self.bias = bias
+        self.stride = stride
+        self.padding = padding
+        self.output_padding = output_padding
+        self.dilation = dilation
+        self.groups = groups
+
+    def unpack(self) -> tuple[Tensor, Tensor | None]:
+        return self.weight, self.bias
+
+
+class CellParams:
+    """The weights of a recurrent layer for its input and its state, biases with them."""
+
+    __weft_script__ = True
+
+    def __init__(self, w_ih: LinearPackedParams, w_hh: LinearPackedParams, reduce: bool) -> None:
+        self.w_ih = w_ih
+        self.w_hh = w_hh
+        self.reduce = reduce
+
+
+#: PyTorch's classes, which archives name without their code
+CLASSES: dict[str, type] = {
+    "__torch__.torch.classes.quantized.LinearPackedParamsBase": LinearPackedParams,
+    "__torch__.torch.classes.quantized.Conv2dPackedParamsBase": ConvPackedParams,
+    "__torch__.torch.classes.quantized.Conv3dPackedParamsBase": ConvPackedParams,
+    "__torch__.torch.classes.rnn.CellParamsBase": CellParams,
+}
+
+
+def is_packed(value: Any) -> bool:
+    """Whether a value is an object of such a class."""
+    return type(value) in CLASSES.values()
+
+
+def restore(target: Any, state: Any) -> None:
+    """Gives an object of such a class the state that PyTorch saved."""
+    try:
+        if type(target) is LinearPackedParams:
+            weight, bias = state
+            target.__init__(_tensor(weight), bias if bias is None else _tensor(bias))  # type: ignore[misc]
+        elif type(target) is CellParams:
+            _, _, _, reduce, (w_ih, w_hh) = state
+            if not (type(w_ih) is type(w_hh) is LinearPackedParams):
+                raise TypeError
+            target.__init__(w_ih, w_hh, bool(reduce[0]))  # type: ignore[misc]
+        else:
+            _, (config, weight), (bias,) = state
+            numbers = [int(each) for each in _tensor(config).tolist()]
+            dims, parts = numbers[0], numbers[1:]
+            lists = [parts[i * dims : (i + 1) * dims] for i in range(4)]  # output_padding is last
+            target.__init__(
+                _tensor(weight), bias if bias is None else _tensor(bias),
+                lists[0], lists[1], lists[3], lists[2], parts[4 * dims],
+            )  # fmt: skip
+    except (TypeError, ValueError, IndexError):
+        raise LoadError(
+            f"load: expected the state of {type(target).__name__}, got another"
+        ) from None
+
+
+def _tensor(value: Any) -> Tensor:
+    if not isinstance(value, Tensor):
+        raise TypeError
+    return value.detach()
