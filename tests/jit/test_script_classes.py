@@ -515,6 +515,25 @@ def test_module_interface_attributes_can_be_swapped():
     assert scripted(weft.ones(1)).item() == 3
 
 
+def sum_of_layers(layers: list[Layer], x: Tensor) -> Tensor:
+    return layers[0].forward(x) + layers[1].forward(x)
+
+
+def area_of(shape: HasArea, scale: float) -> float:
+    return shape.area(scale)
+
+
+def test_arguments_behind_interfaces():
+    summed, area = jit.script(sum_of_layers), jit.script(area_of)
+    for layers in ([Plus(), Times()], [nn.Linear(1, 1), Plus()], [Times(), Times()]):
+        expected = layers[0](weft.ones(1)) + layers[1](weft.ones(1))
+        assert weft.equal(summed([jit.script(layer) for layer in layers], weft.ones(1)), expected)
+    for shape in (jit.script(Square)(2.0), jit.script(Circle)(1.0)):
+        assert area(shape, 2.0) == shape.area(2.0)
+    with pytest.raises(TypeError, match="Layer"):
+        summed([jit.script(Square)(2.0)] * 2, weft.ones(1))
+
+
 class WithTwo(WithInterface):
     def __init__(self):
         super().__init__(Plus())
@@ -819,3 +838,42 @@ def test_modules_picked_at_run_time() -> None:
             program(x, place, "relu")
     with pytest.raises(KeyError):
         program(x, 0, "other")
+
+
+class Leaf:
+    def __init__(self, size: int):
+        self.size = size
+
+
+class Branch:
+    def __init__(self) -> None:
+        self.leaf = jit.annotate(Optional[Leaf], None)
+
+    def grow(self, leaf: Leaf) -> None:
+        self.leaf = leaf
+
+
+def size_of_branch(grows: bool) -> tuple[int, list[Optional[int]]]:
+    branch = Branch()
+    sizes = [jit.annotate(Optional[int], None)]
+    if grows:
+        branch.grow(Leaf(7))
+        sizes.append(7)
+    leaf = branch.leaf
+    return 0 if leaf is None else leaf.size, sizes
+
+
+def test_annotated_none_may_become_a_value():
+    f = jit.script(size_of_branch)
+    assert f(False) == (0, [None]) and f(True) == (7, [None, 7])
+
+
+def test_a_class_is_scripted_after_programs_have_shared_its_objects():
+    assert jit.script(size_of_branch)(True)[0] == 7
+    shared = Leaf(3)
+    assert jit.script(size_of_leaf)(shared) == 3
+    assert jit.script(Leaf) is Leaf
+
+
+def size_of_leaf(leaf: Leaf) -> int:
+    return leaf.size

@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import weft
 from weft import Tensor, jit
@@ -907,3 +909,47 @@ def test_devices_are_those_of_the_inputs() -> None:
     text = str(jit.trace(made, weft.ones(3)).graph)
     assert text.count("prim::device(%x)") == 3
     assert "Device = prim::Constant" not in text and 'device("cpu")' not in text
+
+
+@given(leading=st.integers(0, 3), dims=st.sampled_from(["index", "mask", "two", "slice"]))
+def test_assigned_values_with_leading_dimensions_of_size_one(leading, dims):
+    rows = weft.tensor([2, 0, 1])
+    key = {
+        "index": (rows,),
+        "mask": (weft.tensor([True, True, False, True]),),
+        "two": (weft.tensor([[0], [1]]), slice(None), rows),
+        "slice": (slice(1, 4), rows),
+    }[dims]
+
+    def put(x: Tensor, value: Tensor) -> Tensor:
+        x[key] = value
+        return x
+
+    x = weft.zeros(4, 2, 3) if dims == "two" else weft.zeros(4, 3)
+    value = weft.randn((1,) * leading + tuple(x[key].shape))
+    traced = jit.trace(put, (x.clone(), value))
+    assert weft.equal(traced(x.clone(), value), put(x.clone(), value))
+
+
+@pytest.mark.parametrize("keys", [("a", "b"), (1, -7), (0.5, 2.0)])
+def test_dicts_as_inputs(keys):
+    def weighted(d: dict) -> Tensor:
+        return d[keys[0]]["x"] - d[keys[1]]["x"] * 2
+
+    def inputs(start: float) -> dict:
+        return {key: {"x": weft.full((2,), start + i)} for i, key in enumerate(keys)}
+
+    traced = jit.trace(weighted, (inputs(1.0),))
+    assert weft.equal(traced(inputs(3.0)), weighted(inputs(3.0)))
+
+
+def test_functions_that_the_traced_one_scripts():
+    def outer(flag: Tensor, x: Tensor) -> Tensor:
+        @jit.script
+        def choose(flag: Tensor, x: Tensor) -> Tensor:
+            return x if bool(flag) else -x
+
+        return choose(flag, x * 2)
+
+    traced = jit.trace(outer, (weft.tensor(True), weft.ones(2)))  # which calls it three times
+    assert traced(weft.tensor(False), weft.ones(2)).tolist() == [-2.0, -2.0]

@@ -25,7 +25,8 @@ OF_PYTHON = frozenset(
 def annotations_in(obj: Any) -> Mapping[str, Any]:
     """The annotations of a function, or those in the body of a class."""
     if sys.version_info < (3, 14):
-        return getattr(obj, "__annotations__", {})  # types written in C have none
+        found = getattr(obj, "__annotations__", {})
+        return found if isinstance(found, Mapping) else {}  # types written in C have none
     try:
         return obj.__annotations__
     except Exception:

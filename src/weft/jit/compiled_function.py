@@ -9,6 +9,7 @@ from typing import Any
 
 from weft._C import Tensor
 from weft.autograd.grad_mode import is_grad_enabled
+from weft.jit.behind_interfaces import ByClasses, interfaces_of
 from weft.jit.cache.cached_programs import CachedPrograms
 from weft.jit.execution import LOCK, Programs
 from weft.jit.frontend.types.signatures import Compiled
@@ -128,7 +129,8 @@ class CompiledFunction(Program, Savable, ScriptFunction):
         return Programs(self.function, cached=self._cached)
 
     def _executable(self) -> Any:
-        return self.programs.executable()
+        interfaces = interfaces_of(self.function)
+        return ByClasses(self.function, interfaces) if interfaces else self.programs.executable()
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"ScriptFunction has no attribute {name!r}" + absent(name), name=name)

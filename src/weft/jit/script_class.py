@@ -40,7 +40,7 @@ def script_class(cls: type, extra: dict[str, Any]) -> type:
                 callable(member)
                 and hasattr(member, "__code__")
                 and name not in _GENERATED
-                and member.__module__ != "dataclasses"  # its __replace__, say
+                and member.__module__ not in _WRITERS
                 and getattr(member, "_weft_jit_mode", None) is None
             ):
                 compile_method(info, name, "", None)
@@ -53,6 +53,7 @@ def script_class(cls: type, extra: dict[str, Any]) -> type:
 # What @dataclass writes: it has no source, and programs have their own.
 _WRITTEN = ("__init__", "__repr__", "__eq__", "__hash__", "__lt__", "__le__", "__gt__", "__ge__")
 _GENERATED = OF_PYTHON.union(_WRITTEN)
+_WRITERS = ("dataclasses", "weft.jit.shared_objects")  # of __replace__, say, and of __getstate__
 
 
 def is_plain(cls: type) -> bool:

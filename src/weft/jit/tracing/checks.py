@@ -147,7 +147,7 @@ def _same(a: Node, b: Node, first: dict[Value, int], second: dict[Value, int]) -
 
 def _same_attribute(name: str, a: Any, b: Any) -> bool:
     if name in ("function", "callable"):
-        return name == "callable" or a is b
+        return name == "callable" or a is b or (a.name, str(a.graph)) == (b.name, str(b.graph))
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         same = a.shape == b.shape and a.dtype == b.dtype
         return same and (a is b or bool(_equal(a, b)))

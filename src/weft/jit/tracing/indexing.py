@@ -115,6 +115,13 @@ class _Walk:
         self._dim += dims
 
     @property
+    def dims_of_result(self) -> int:
+        """How many dimensions `view[indices]` has."""
+        given = [each for each in self.indices if each is not None]
+        at_indices = max(1 if _is_mask(each) else each.dim() for each in given)
+        return self.view.dim() - sum(map(_dims, given)) + at_indices
+
+    @property
     def _covered(self) -> int:
         return len(self.indices) + getattr(self, "_taken", 0)
 
@@ -156,7 +163,7 @@ def _assign(rec: Recorder, self: Tensor, index: Any, value: Any) -> None:
         value = _C.full([], value, dtype=target.dtype)
     elif value.dtype != target.dtype:
         value = _aten._to_copy(value, dtype=target.dtype)
-    _aten.index_put_(target, walk.indices, value)
+    _aten.index_put_(target, walk.indices, _drop_ones(value, walk.dims_of_result))
 
 
 def _drop_ones(value: Tensor, dims: int) -> Tensor:

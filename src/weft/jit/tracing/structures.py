@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from weft.jit.tracing.recorder import Recorder
 
 
+_KEYS = {str: ty.STR, int: ty.INT, float: ty.FLOAT}
+
+
 def type_of_input(given: Any) -> ty.Type:
     """The type of an example input. RuntimeError for what is no tensor or container of tensors."""
     if isinstance(given, Tensor):
@@ -21,11 +24,13 @@ def type_of_input(given: Any) -> ty.Type:
         return ty.TupleType(tuple(map(type_of_input, given)))
     if isinstance(given, list) and given:
         return ty.ListType(_common([type_of_input(item) for item in given]))
-    if isinstance(given, dict) and given and all(isinstance(key, str) for key in given):
-        return ty.DictType(ty.STR, _common([type_of_input(item) for item in given.values()]))
+    if isinstance(given, dict) and len(kinds := {type(key) for key in given}) == 1:
+        key = _KEYS.get(kinds.pop())
+        if key is not None:
+            return ty.DictType(key, _common([type_of_input(item) for item in given.values()]))
     raise RuntimeError(
-        "trace: expected inputs that are tensors, or lists, tuples and dicts (with names as keys) "
-        f"of tensors, got {_describe(given)}"
+        "trace: expected inputs that are tensors, or lists, tuples and dicts (with names or "
+        f"numbers as keys) of tensors, got {_describe(given)}"
     )
 
 
