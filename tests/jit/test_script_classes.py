@@ -877,3 +877,65 @@ def test_a_class_is_scripted_after_programs_have_shared_its_objects():
 
 def size_of_leaf(leaf: Leaf) -> int:
     return leaf.size
+
+
+class Unscriptable(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return globals()["unknown"](x)
+
+    def __prepare_scriptable__(self) -> nn.Module:
+        return Times()
+
+
+def test_modules_that_name_others_to_compile():
+    x = weft.ones(2)
+    assert jit.script(Unscriptable())(x).tolist() == [3.0, 3.0]
+    assert jit.script(nn.Sequential(Plus(), nn.Sequential(Unscriptable())))(x).tolist() == [6.0] * 2
+
+
+class Tally:
+    def __init__(self, count: int):
+        self.count = count
+
+    def add(self, more: int) -> None:
+        self.count += more
+
+
+def add_three(tally: Tally) -> None:
+    tally.add(3)
+
+
+def test_scripted_objects_are_shared_with_programs():
+    tally = jit.script(Tally(4))
+    jit.script(add_three)(tally)
+    assert tally.count == 7
+    with pytest.raises(RuntimeError, match="expected a function, module or class, got int"):
+        jit.script(3)
+
+
+def with_type_comment(x, n):
+    # type: (Tensor, Optional[BroadcastingList2[int]])
+    return x if n is None else x * n[0]
+
+
+def test_type_comments_without_a_result():
+    assert jit.script(with_type_comment)(weft.ones(1), (4, 5)).item() == 4
+
+
+@dataclasses.dataclass
+class Interval:
+    low: int
+    width: dataclasses.InitVar[int]
+    high: int = 0
+    scale: dataclasses.InitVar[int] = 1
+
+    def __post_init__(self, width: int, scale: int):
+        self.high = self.low + width * scale
+
+
+def ends(low: int, width: int) -> tuple[int, int, int]:
+    return low, Interval(low, width).high, Interval(low, width=2, scale=width).high
+
+
+def test_arguments_of_dataclasses_that_are_no_fields():
+    assert jit.script(ends)(3, 5) == ends(3, 5) == (3, 8, 13)

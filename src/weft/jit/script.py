@@ -40,6 +40,8 @@ def script(
     """
     if not _enabled or isinstance(obj, ScriptFunction):
         return obj
+    if is_module(obj):
+        obj = _prepared(obj)
     known = vars(obj).get("_weft_script_function") if _is_plain(obj) else None
     if isinstance(known, CachedFunction):
         return known
@@ -60,6 +62,18 @@ def script(
     found = CachedFunction(cached, name, doc, obj, compile)
     obj._weft_script_function = found
     return found
+
+
+def _prepared(module: Any) -> Any:
+    """What modules say shall be compiled in their place, by their method __prepare_scriptable__."""
+    if hasattr(type(module), "__prepare_scriptable__"):
+        module = module.__prepare_scriptable__()
+    is_made = "_kinds" in vars(module)  # it is not where a class forgets super().__init__()
+    for name, child in list(module.named_children()) if is_made else ():
+        instead = _prepared(child)
+        if instead is not child:
+            setattr(module, name, instead)
+    return module
 
 
 def _is_plain(obj: Any) -> bool:

@@ -19,6 +19,7 @@ from weft.jit.frontend.language.objects import mode_of
 from weft.jit.frontend.source.code import Code, unwrapped
 from weft.jit.frontend.source.errors import FrontendError, from_outside, refuse, shortened
 from weft.jit.frontend.source.resolver import Resolver
+from weft.jit.frontend.types.names import is_written
 from weft.jit.frontend.types.signatures import Compiled
 
 
@@ -62,6 +63,9 @@ def _script(obj: Any, extra: dict[str, Any], cached: CachedPrograms | None) -> A
             "script the module, with the method marked @weft.jit.export"
         )
     if not isinstance(function, python_types.FunctionType):
+        if is_written(type(obj)):  # an object: programs share it once its class is compiled
+            script_object(type(obj), extra, cached)
+            return obj
         raise RuntimeError(
             f"script: expected a function, module or class, got {type(obj).__name__}"
         )

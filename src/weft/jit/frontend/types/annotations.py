@@ -12,6 +12,7 @@ from typing import Any
 
 from weft import _C
 from weft._C import Generator, Size, Tensor
+from weft.jit import annotations
 from weft.jit.cache import reads
 from weft.jit.frontend.registry import verb
 from weft.jit.frontend.source.code import Code
@@ -64,6 +65,7 @@ TYPE_NAMES: dict[str, Any] = {
     "Tensor": Tensor,
     "Device": _C.device,
     "number": ty.NUMBER,
+    **{name: getattr(annotations, name) for name in annotations.__all__},
 }
 _OPEN = (collections.abc.Sequence, collections.abc.Iterable, collections.abc.Callable)
 _KEYS = (ty.INT, ty.FLOAT, ty.STR, ty.BOOL, ty.COMPLEX, ty.DEVICE)
@@ -81,6 +83,10 @@ def is_key(type: ty.Type, within: bool = False) -> bool:
 def class_type(cls: type, range: Any) -> ty.Type:
     """The type of instances of a class written in Python."""
     return verb["type_of_class"](cls, range)
+
+
+def _is_init_var(cls: Any) -> bool:
+    return cls is getattr(sys.modules.get("dataclasses"), "InitVar", MISSING)
 
 
 class Annotations:
@@ -165,6 +171,8 @@ class Annotations:
         items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         if origin is typing.Annotated:
             items = items[:1]
+        if _is_init_var(origin):
+            return self.read(items[0])
         if origin is typing.Literal:
             return self.of_object(base[self._literals(items)], self.code.range(node))
         if origin is tuple and ast.unparse(node.slice) == "()":  # Tuple[()]
@@ -189,6 +197,8 @@ class Annotations:
         if isinstance(obj, str):
             node = parse("0", mode="eval").body
             return self._of_text(obj, node)
+        if _is_init_var(type(obj)):  # an argument of __init__ that is no field
+            obj = obj.type
         _refuse_values(obj, range)
         plain = _PLAIN.get(obj)
         if plain is None and obj is getattr(sys.modules.get("numbers"), "Number", plain):

@@ -26,7 +26,9 @@ from weft.jit.frontend.types.classes import (
     ClassInfo,
     class_info,
     dataclass_fields,
+    declared_types,
     enum_type,
+    init_vars,
     is_dataclass,
     named_tuple_type,
 )
@@ -143,7 +145,11 @@ class ModuleClass(PythonObject):
 def _fill_dataclass(c: Compiler, info: ClassInfo, v: Any, call: Call) -> None:
     parameters = []
     factories: dict[str, Any] = {}
-    for field in dataclass_fields(info.python_class):
+    types = {name: each.type for name, each in info.type.attributes.items()}
+    only_given = init_vars(info.python_class)
+    if only_given:
+        types.update(declared_types(info.python_class, info.extra))
+    for field in (*dataclass_fields(info.python_class), *only_given):
         if not field.init:
             continue
         has_default = True
@@ -152,13 +158,19 @@ def _fill_dataclass(c: Compiler, info: ClassInfo, v: Any, call: Call) -> None:
         else:  # which is dataclasses.MISSING
             has_default = field.default is not field.default_factory
         default = factories.get(field.name, field.default if has_default else None)
-        type_ = info.type.attributes[field.name].type
+        type_ = types[field.name]
         parameters.append(Parameter(field.name, type_, default, has_default, bool(field.kw_only)))
+    order = list(info.python_class.__dataclass_fields__)
+    parameters.sort(key=lambda each: order.index(each.name))
     values = convert_arguments(c, info.python_class.__name__, parameters, call)
+    names, rest = [field.name for field in only_given], []
     for parameter, value in zip(parameters, values):
+        if parameter.name in names:
+            rest.append(Simple(value))
+            continue
         c.node("prim::SetAttr", (v, value), (), {"name": parameter.name}, call.range)
     if isinstance(info.find("__post_init__"), FunctionType):
-        call_method(c, v, "__post_init__", Call(call.range))
+        call_method(c, v, "__post_init__", Call.of(call.range, *rest))
 
 
 @verb("class_value")

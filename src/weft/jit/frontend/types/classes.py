@@ -169,6 +169,12 @@ def dataclass_fields(cls: type) -> tuple[Any, ...]:
     return fields(cls)
 
 
+def init_vars(cls: Any) -> list[Any]:
+    """The arguments of a dataclass that are no fields: __post_init__ gets them."""
+    fields = cls.__dataclass_fields__.values()
+    return [each for each in fields if each._field_type.name == "_FIELD_INITVAR"]
+
+
 def class_info(cls: type, range: Any = None, extra: dict[str, Any] | None = None) -> ClassInfo:
     """The compiled form of a class: its type, with the attributes that __init__ sets."""
     known = memo.known(cls)

@@ -115,7 +115,7 @@ def _type_comment(
         return {}, None
     place = ast.copy_location(ast.Name("", ast.Load()), node)
     try:
-        parsed = parse(text, mode="func_type")
+        parsed = parse(text if "->" in text else f"{text} -> _", mode="func_type")
     except SyntaxError:
         fail(f"type comment: expected (types) -> type, got {text!r}", code.range(node))
     assert isinstance(parsed, ast.FunctionType)
@@ -132,7 +132,7 @@ def _type_comment(
         return annotations._of_text(ast.unparse(expression), place)
 
     by_arg = {} if is_dots else {arg: read(each) for arg, each in zip(wanted, types)}
-    return by_arg, read(parsed.returns)
+    return by_arg, read(parsed.returns) if "->" in text else None
 
 
 def _default(node: ast.expr, annotations: Annotations) -> Any:
