@@ -1227,3 +1227,45 @@ def test_operators_are_those_of_torch():
         if ours.name.partition("::")[2] not in OTHER_FORMS and shape_of(ours.args) != given:
             wrong.append(f"{ours.text} is {schema}")
     assert not wrong, wrong
+
+
+@jit.script
+class Doubling:
+    def __init__(self) -> None:
+        self.by = 2
+
+    def twice(self, x: Tensor) -> Tensor:
+        return x * self.by
+
+
+@jit.script
+class Adding:
+    def __init__(self, by: float) -> None:
+        self.by = by
+
+    def twice(self, x: Tensor) -> Tensor:
+        return x + self.by
+
+
+@jit.interface
+class Twice:
+    def twice(self, x: Tensor) -> Tensor:
+        pass
+
+
+class WithObject(nn.Module):
+    held: Twice
+
+    def __init__(self, held: Any) -> None:
+        super().__init__()
+        self.held = held
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.held.twice(x)
+
+
+def test_objects_behind_interfaces():
+    for held, expected in ((Doubling(), 6.0), (Adding(0.5), 3.5), (Adding(1.0), 4.0)):
+        module = jit.script(WithObject(held))
+        for each in (module, loaded(module.save_to_buffer())):
+            assert each(weft.tensor(3.0)).item() == expected

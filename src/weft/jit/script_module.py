@@ -23,6 +23,7 @@ from weft.jit.frontend.source.errors import FrontendError, from_outside, refuse
 from weft.jit.frontend.source.resolver import MISSING, Resolver
 from weft.jit.frontend.types import modules
 from weft.jit.frontend.types.class_methods import compile_text_as_method
+from weft.jit.frontend.types.classes import class_info
 from weft.jit.frontend.types.module_types import JitAttribute, ModuleInfo, module_info
 from weft.jit.ir import Function
 from weft.jit.ir import types as ty
@@ -363,7 +364,7 @@ def _compile(info: ModuleInfo, cached: CachedPrograms | None) -> None:
     before = [list(each.attributes) for each in types.values()]
     modules.compile_methods(info)
     is_same = before == [list(each.attributes) for each in types.values()]
-    if cached is not None and is_same and not modules.classes_below(info) and reads.are_met():
+    if cached is not None and is_same and not modules.has_interfaces(info) and reads.are_met():
         _keep(info, cached)
         cached.save_names(known)
 
@@ -392,12 +393,20 @@ def _wrap(module: Module, info: ModuleInfo, made: dict[int, Any]) -> RecursiveSc
             setattr(obj, name, child._jit_object)
             continue
         try:
+            if isinstance(declared.type, ty.InterfaceType) and _is_compiled(type(value)):
+                modules.stand_behind(info, class_info(type(value)).type, declared.type)
+                forget_executables()
             if isinstance(declared.type, ty.ClassType) and is_plain(type(value)):
                 value = object_of(value, made)
             setattr(obj, name, value)
         except (TypeError, AttributeError) as error:
             raise FrontendError(f"{type(module).__name__}.{name}: {error}") from None
     return result
+
+
+def _is_compiled(cls: type) -> bool:
+    """Whether it is a class of programs: one that was scripted, or of an archive."""
+    return hasattr(cls, "_from_jit") or "__weft_source__" in vars(cls)
 
 
 # Classes derived from ScriptModule --------------------------------------------------------------

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from weft import _C
 from weft._C import Tensor
+from weft.jit import memo
 from weft.jit.archive.collect import attributes_of
 from weft.jit.archive.constants import plain
 from weft.jit.archive.naming import Names
@@ -143,7 +144,7 @@ class ArchivePickler(PickleWriter):
 
 def type_of_object(value: Any, type: ty.Type) -> ty.ClassType:
     """The class of an object, which may stand behind an interface."""
-    info = getattr(value, "_jit_info", None)
+    info = getattr(value, "_jit_info", None) or memo.known(value.__class__)
     held = type if info is None else info.type
     if not isinstance(held, ty.ClassType):
         raise TypeError(f"save: expected an object of a compiled class, got {value!r}")

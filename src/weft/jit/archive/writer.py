@@ -118,11 +118,12 @@ def _records_of(module: Any) -> tuple[Records, list[Any]]:
 
 
 def _collect_modules(collector: Collector, module: Any, type: ty.Type) -> None:
-    """The classes of all modules, of which some stand behind interfaces."""
+    """The classes of all modules, and of objects that stand behind interfaces."""
     held = type_of_object(module, type)
     collector.type(held)
     for name, attribute in held.attributes.items():
-        if attribute.kind == "module" and attribute.type is not ty.NONE:
+        is_module = attribute.kind == "module" and attribute.type is not ty.NONE
+        if is_module or isinstance(attribute.type, ty.InterfaceType):
             _collect_modules(collector, getattr(module, name), attribute.type)
 
 

@@ -134,10 +134,10 @@ class Sugared:
 
 
 class Simple(Sugared):
-    """A value of the graph."""
+    """A value of the graph. `declared`: what it is annotated as, where None may become more."""
 
-    def __init__(self, v: Value) -> None:
-        self.v = v
+    def __init__(self, v: Value, declared: ty.Type | None = None) -> None:
+        self.v, self.declared = v, declared
 
     @property
     def type(self) -> ty.Type:

@@ -61,10 +61,7 @@ def _annotate(c: Compiler, node: ast.Call, hint: ty.Type | None) -> Sugared:
     _two(c, node, "annotate")
     wanted = _type(c, node.args[0])
     held = c.expr(node.args[1], wanted)
-    made = c.convert(held, wanted, c.range(node.args[1]), "annotate")
-    if made.type == ty.NONE:  # which says nothing of what an attribute or list may hold later
-        made = c.emit("prim::unchecked_cast", (made,), wanted)
-    return Simple(made)
+    return Simple(c.convert(held, wanted, c.range(node.args[1]), "annotate"), wanted)
 
 
 def _unchecked_cast(c: Compiler, node: ast.Call, hint: ty.Type | None) -> Sugared:

@@ -112,7 +112,8 @@ def set_class_attribute(
         if not info.open:
             _refuse_new(info, name, range)
         value = held.value(c, range)
-        info.type.attributes[name] = declared = ty.Attribute(value.type)
+        annotated = getattr(held, "declared", None)
+        info.type.attributes[name] = declared = ty.Attribute(annotated or value.type)
     if declared is None:
         fail(f"{v.type.name}: expected an attribute it has, got {name!r}", range)
     if declared.kind == "constant":

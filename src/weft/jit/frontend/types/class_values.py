@@ -7,6 +7,7 @@ from types import FunctionType
 from typing import Any
 
 from weft._runtime.public import weft
+from weft._tensor import legacy_types
 from weft.amp.autocast_mode import autocast
 from weft.jit import python_classes
 from weft.jit.frontend.compiler import Compiler
@@ -34,7 +35,7 @@ from weft.jit.frontend.types.classes import (
 )
 from weft.jit.frontend.types.names import is_written, static_attribute
 from weft.jit.frontend.types.signatures import Parameter
-from weft.jit.frontend.values import Call, Known, Simple, Sugared
+from weft.jit.frontend.values import Arg, Call, Known, Simple, Sugared, TupleLiteral
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
@@ -133,6 +134,22 @@ class ScriptClass(_OfClass):
         return Simple(self.new(c, call)[1])
 
 
+class TensorsOfType(_OfClass):
+    """weft.FloatTensor: FloatTensor(2, 3) has those sizes, FloatTensor([2, 3]) those items."""
+
+    def call(self, c: Compiler, call: Call) -> Sugared:
+        call.expect_no_keywords(self.cls.__name__)
+        sizes = all(c.type_of(arg.value, arg.range) is ty.INT for arg in call.args)
+        if not sizes:
+            call.expect_count(self.cls.__name__, 1, 1)
+        numbers = [arg.value for arg in call.args] or [Simple(c.constant(0))]
+        what = [Arg(TupleLiteral(numbers), call.range)] if sizes else call.args
+        dtype = Arg(Simple(c.constant(self.cls.dtype)), call.range)
+        function = weft.empty if sizes else weft.tensor
+        made = c.sugar(function, call.range, self.cls.__name__)
+        return made.call(c, call._replace(args=what, kwargs={"dtype": dtype}))
+
+
 class ModuleClass(PythonObject):
     """A class of modules: Base.forward(self, x) calls its method for a module."""
 
@@ -181,6 +198,8 @@ def class_value(cls: type, what: str) -> Sugared:
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
         return NamedTupleClass(cls)
 
+    if isinstance(cls, legacy_types._Typed):
+        return TensorsOfType(cls)
     if cls in MANAGERS:
         return ManagerClass(cls)
     if issubclass(cls, autocast):

@@ -210,16 +210,21 @@ def compile_interfaces(info: ModuleInfo) -> None:
         for name, inner in each.children.items():
             declared = each.type.attributes[name].type
             if isinstance(declared, ty.InterfaceType):
-                implement(inner.type, declared)
-                each.classes.add(inner.type)
+                stand_behind(each, inner.type, declared)
+
+
+def stand_behind(info: ModuleInfo, inner: ty.ClassType, declared: ty.InterfaceType) -> None:
+    """Objects of a class stand behind an interface in a module."""
+    implement(inner, declared)
+    info.classes.add(inner)
 
 
 def has_interfaces(info: ModuleInfo) -> bool:
-    """Whether a module is declared as an interface, here or below."""
+    """Whether a module or object is declared as an interface, here or below."""
     return any(
-        isinstance(each.type.attributes[name].type, ty.InterfaceType)
+        isinstance(attribute.type, ty.InterfaceType)
         for each in infos_below(info)
-        for name in each.children
+        for attribute in each.type.attributes.values()
     )
 
 
