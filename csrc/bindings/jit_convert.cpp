@@ -83,6 +83,10 @@ bool to_number_list(const Type& element, PyObject* object, Value& out) {
 }
 
 bool to_list(const Type& element, PyObject* object, Value& out) {
+  if (PyRange_Check(object)) {
+    const Object items = Object::checked(PySequence_List(object));
+    return to_list(element, items.get(), out);
+  }
   if (!is_sequence(object)) return false;
   const Nesting nesting;
   switch (element.list_tag()) {

@@ -426,6 +426,10 @@ FORMER = {
     "torch.linspace(0, 1, 2, out=torch.zeros([2]))": (7, [0.0, 1.0], [0.0, 1.0]),
     "torch.size(torch.linspace(0, 1, None, out=torch.zeros([100])))": (7, [100], None),
     "torch.size(torch.logspace(0, 1, None, 2., out=torch.zeros([100])))": (8, [100], None),
+    "torch.div(torch.mul(x, 2), x, out=torch.zeros([3], dtype=4))": (3, [2, 2, 2], None),
+    "torch.div(x, x, out=torch.zeros([3]))": (3, [1.0, 1.0, 1.0], [1.0, 1.0, 1.0]),
+    "torch.div_(x, 2.)": (3, None, None),
+    "torch.size(torch.logspace(0, 1, None, 2., out=torch.zeros([2, 2])))": (8, [100], None),
     "torch.gelu(torch.mul(x, 0.))": (9, [0.0, 0.0, -0.0], [0.0, 0.0, -0.0]),
 }
 

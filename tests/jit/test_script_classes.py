@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import enum
+import io
 import pickle
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
@@ -912,12 +913,12 @@ def test_scripted_objects_are_shared_with_programs():
 
 
 def with_type_comment(x, n):
-    # type: (Tensor, Optional[BroadcastingList2[int]])
+    # type: (Tensor, Optional[List[int]])
     return x if n is None else x * n[0]
 
 
 def test_type_comments_without_a_result():
-    assert jit.script(with_type_comment)(weft.ones(1), (4, 5)).item() == 4
+    assert jit.script(with_type_comment)(weft.ones(1), [4, 5]).item() == 4
 
 
 @dataclasses.dataclass
@@ -950,3 +951,105 @@ def tensors_of_types(n: int) -> list[Tensor]:
 def test_constructors_by_type():
     for expected, got in zip(tensors_of_types(2), jit.script(tensors_of_types)(2), strict=True):
         assert got.dtype == expected.dtype and weft.equal(got, expected)
+
+
+class Defining(jit.ScriptModule):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(weft.full((2,), 3.0))
+        self.define("def scaled(self, x: Tensor) -> Tensor:\n    return self.plus(x) * self.weight")
+
+    @jit.script_method
+    def plus(self, x: Tensor) -> Tensor:
+        return x + 1
+
+    @jit.script_method
+    def forward(self, x: Tensor) -> Tensor:
+        return self.scaled(x)
+
+
+def test_methods_from_texts_are_called_by_others():
+    made = Defining()
+    assert made(weft.ones(2)).tolist() == made.scaled(weft.ones(2)).tolist() == [6.0, 6.0]
+
+
+REPORTED: list[int] = []
+
+
+class Reporting(nn.Module):
+    @jit.ignore
+    def report(self, n: int):
+        REPORTED.append(n)
+
+    def forward(self, n: int) -> int:
+        self.report(n)
+        return n + 1
+
+
+def test_ignored_functions_without_annotation_may_return_nothing():
+    assert jit.script(Reporting())(4) == 5 and REPORTED[-1] == 4
+
+
+class Stateful(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("count", weft.ones(2))
+
+    def forward(self) -> Tensor:
+        return self.count
+
+    @jit.export
+    def __getstate__(self):
+        return 5, self.training
+
+    @jit.export
+    def __setstate__(self, state):
+        self.count = weft.ones(2) + state[0]
+        self.training = state[1]
+
+
+def test_setstate_takes_what_getstate_gives():
+    data = jit.script(Stateful().eval()).save_to_buffer()
+    loaded = jit.load(io.BytesIO(data))
+    assert loaded().tolist() == [6.0, 6.0] and not loaded.training
+
+
+def kinds_of_tensors(x: Tensor) -> list[bool]:
+    return [x.is_mkldnn, x.is_sparse_csr, x.is_nested, hasattr(x, "is_xla"), x.is_sparse]
+
+
+def test_kinds_of_tensors_that_programs_never_have():
+    assert jit.script(kinds_of_tensors)(weft.ones(1)) == [False, False, False, True, False]
+
+
+def items(xs: list[int], ys: list[float]) -> tuple[list[int], list[float]]:
+    return xs[1:], ys
+
+
+def test_ranges_as_lists():
+    assert jit.script(items)(range(4), range(2)) == ([1, 2, 3], [0.0, 1.0])
+
+
+class Counted(nn.ModuleList):
+    def __len__(self) -> int:
+        return 7
+
+    def __contains__(self, item: int) -> bool:
+        return item == 3
+
+    def __getitem__(self, index: int) -> int:
+        return index * 2
+
+
+class OfCounted(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = Counted([Plus()])
+
+    def forward(self, x: Tensor) -> tuple[int, bool, int]:
+        return len(self.layers), 3 in self.layers, self.layers[4]
+
+
+def test_containers_with_methods_of_their_own():
+    module = OfCounted()
+    assert jit.script(module)(weft.ones(1)) == module(weft.ones(1)) == (7, True, 8)

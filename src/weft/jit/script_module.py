@@ -260,14 +260,7 @@ class RecursiveScriptModule(Program, Savable, ScriptModule):
     def define(self, src: str) -> None:
         """Compiles further methods from a text: `def name(self, x: Tensor) -> Tensor: ...`."""
         with LOCK, from_outside():
-            code = Code(textwrap.dedent(src).strip() + "\n", "<define>", 1)
-            for node in code.tree.body:
-                if not isinstance(node, ast.FunctionDef):
-                    refuse(code, node)
-                if node.name in self._jit_info.compiled:
-                    raise RuntimeError(f"define: expected a new method, got another {node.name}")
-                compile_text_as_method(self._jit_info, node, code, Resolver(DEFAULT_NAMES))
-                self._jit_info.defined.add(node.name)
+            _define(self._jit_info, src)
 
     # What it was compiled to ----------------------------------------------------------------------
 
@@ -409,6 +402,17 @@ def _is_compiled(cls: type) -> bool:
     return hasattr(cls, "_from_jit") or "__weft_source__" in vars(cls)
 
 
+def _define(info: ModuleInfo, src: str) -> None:
+    code = Code(textwrap.dedent(src).strip() + "\n", "<define>", 1)
+    for node in code.tree.body:
+        if not isinstance(node, ast.FunctionDef):
+            refuse(code, node)
+        if node.name in info.compiled:
+            raise RuntimeError(f"define: expected a new method, got another {node.name}")
+        compile_text_as_method(info, node, code, Resolver(DEFAULT_NAMES))
+        info.defined.add(node.name)
+
+
 # Classes derived from ScriptModule --------------------------------------------------------------
 
 
@@ -426,6 +430,8 @@ def compile_in_place(module: ScriptModule) -> Any:
     cls = type(module)
     with LOCK, from_outside():
         info = module_info(module, shared=not texts)
+        for text in texts:
+            _define(info, text)
         marked = modules.exported(cls)
         for name in marked:
             compiled_method(info, name)
@@ -435,8 +441,6 @@ def compile_in_place(module: ScriptModule) -> Any:
     module.__dict__.update(made.__dict__ | own)
     hold_views(module)
     module.__class__ = _class_in_place(cls, tuple(marked))
-    for text in texts:
-        module.define(text)
     return module
 
 

@@ -12,10 +12,16 @@ from weft._functions.calculus import logspace
 from weft.jit.archive.numbers import dtype_of, optional_dtype_of
 
 
-def _div(self: Any, other: Any, rounding_mode: str | None = None) -> Any:
-    """Division of tensors of integers was integral up to version 3."""
+def _div(
+    self: Any, other: Any, rounding_mode: str | None = None, *, out: Tensor | None = None
+) -> Any:
+    """Division of tensors of integers was integral up to version 3, unless into one of floats."""
     if not isinstance(self, Tensor):
         return _C.div(self, other)
+    if out is not None:
+        into_floats = out.is_floating_point()
+        made = _C.div(self, other) if into_floats else _div(self, other, rounding_mode)
+        return _into(out, made)
     result = _C.div(self, other, rounding_mode=rounding_mode)
     is_whole = isinstance(other, int) or (
         isinstance(other, Tensor) and not other.is_floating_point() and not other.is_complex()
@@ -26,7 +32,16 @@ def _div(self: Any, other: Any, rounding_mode: str | None = None) -> Any:
 
 
 def _div_(self: Any, other: Any, rounding_mode: str | None = None) -> Any:
-    return self.copy_(_div(self, other, rounding_mode))
+    made = _div(self, other, rounding_mode)
+    if made.is_floating_point() and not self.is_floating_point() and not self.is_complex():
+        raise RuntimeError(f"div_: expected a result of {self.dtype}, got {made.dtype}")
+    return self.copy_(made)
+
+
+def _into(out: Tensor, made: Tensor) -> Tensor:
+    if out.size() != made.size():
+        out.resize_(made.size())
+    return out.copy_(made)
 
 
 def _full(
@@ -60,7 +75,7 @@ def _logspace(
     """`steps` might be left out up to version 8."""
     count = 100 if steps is None else steps
     if out is not None:
-        return out.copy_(logspace(start, end, count, base, dtype=out.dtype))
+        return _into(out, logspace(start, end, count, base, dtype=out.dtype))
     return logspace(start, end, count, base, dtype=optional_dtype_of(dtype), device=device)
 
 

@@ -48,6 +48,8 @@ _TENSOR = {
     "real": "aten::real",
     "imag": "aten::imag",
 }
+# What no tensor of a program is.
+_NEVER = ("is_maia", "is_mkldnn", "is_mtia", "is_nested", "is_sparse_csr", "is_vulkan", "is_xla")
 _PROPERTIES: dict[Any, dict[str, str]] = {
     ty.TENSOR: _TENSOR,
     ty.DEVICE: {"type": "prim::type", "index": "prim::index"},
@@ -78,6 +80,8 @@ def attribute(c: Compiler, v: Value, name: str, range: SourceRange) -> Sugared:
     kind = _PROPERTIES.get(type, {}).get(name)
     if kind is not None:
         return c.apply(kind, range, Simple(v))
+    if type is ty.TENSOR and name in _NEVER:
+        return Simple(c.constant(False))
     if isinstance(type, ty.EnumType) and name in ("name", "value"):
         if name == "name":
             return Simple(c.emit("prim::EnumName", (v,), ty.STR, range=range))
@@ -125,7 +129,7 @@ def refuse_attribute(type: ty.Type, name: str, range: SourceRange) -> NoReturn:
 @verb("has_attr")
 def has_attribute(type: ty.Type, name: str) -> bool:
     """Whether values of the type have the attribute."""
-    if name in _PROPERTIES.get(type, {}):
+    if name in _PROPERTIES.get(type, {}) or (type is ty.TENSOR and name in _NEVER):
         return True
     if isinstance(type, ty.EnumType):
         return name in ("name", "value")

@@ -74,7 +74,11 @@ def _raise_unknown(c: Compiler, error: UnknownOperator) -> frozenset[str]:
 def _expression(c: Compiler, node: ast.Expr) -> frozenset[str]:
     if isinstance(node.value, ast.Constant):  # a docstring, or ...
         return FALLS
-    c.expr(node.value)
+    held = c.expr(node.value)
+    if isinstance(held, Simple) and held.v.type is ty.TENSOR:
+        made = held.v.node  # an ignored function without annotation may also return nothing
+        if made is not None and made.kind == "prim::CallPython":
+            held.v.type = ty.OptionalType(ty.TENSOR)
     return FALLS
 
 

@@ -12,7 +12,6 @@ from typing import Any
 
 from weft import _C
 from weft._C import Generator, Size, Tensor
-from weft.jit import annotations
 from weft.jit.cache import reads
 from weft.jit.frontend.registry import verb
 from weft.jit.frontend.source.code import Code
@@ -65,7 +64,6 @@ TYPE_NAMES: dict[str, Any] = {
     "Tensor": Tensor,
     "Device": _C.device,
     "number": ty.NUMBER,
-    **{name: getattr(annotations, name) for name in annotations.__all__},
 }
 _OPEN = (collections.abc.Sequence, collections.abc.Iterable, collections.abc.Callable)
 _KEYS = (ty.INT, ty.FLOAT, ty.STR, ty.BOOL, ty.COMPLEX, ty.DEVICE)

@@ -15,7 +15,7 @@ from weft.jit.frontend.source.resolver import MISSING
 from weft.jit.frontend.types.class_methods import ClassMethod, Method, ReadyMethod
 from weft.jit.frontend.types.classes import ClassInfo, info_of, known_info
 from weft.jit.frontend.types.module_types import ModuleInfo
-from weft.jit.frontend.types.modules import module_item, module_member
+from weft.jit.frontend.types.modules import module_item, module_member, overrides
 from weft.jit.frontend.types.names import static_attribute
 from weft.jit.frontend.values import Call, Known, Simple, Sugared
 from weft.jit.ir import types as ty
@@ -223,7 +223,8 @@ def container_item(
     """owner[index] for an object: a container of modules, or one with __getitem__."""
     v = owner.value(c, range)
     info = info_of(v.type)
-    if isinstance(info, ModuleInfo) and info.container is not None:
+    is_container = isinstance(info, ModuleInfo) and info.container is not None
+    if isinstance(info, ModuleInfo) and is_container and not overrides(info, "__getitem__"):
         return module_item(c, info, v, index, range, hint)
     if not class_has(info.type, "__getitem__"):
         fail(f"[]: expected something with items, got {info.python_class.__name__}", range)

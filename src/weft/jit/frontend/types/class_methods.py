@@ -202,6 +202,9 @@ def _compile(
             fail(f"{text.qualname}: expected self as first argument, got none", where)
         parameters = [_parameter(each, code) for each in signature.parameters[1:]]
         returns = signature.returns
+        if name == "__setstate__" and signature.parameters[-1].type is None:
+            state = compile_method(info, "__getstate__", text.qualname, code.range(node)).returns
+            parameters[-1] = parameters[-1]._replace(type=state or ty.NONE)
     else:
         parameters, returns = overload
     own = Parameter(node.args.args[0].arg if node.args.args else "self", info.type)

@@ -32,6 +32,7 @@ from weft.jit.frontend.types.classes import (
     init_vars,
     is_dataclass,
     named_tuple_type,
+    written_annotations,
 )
 from weft.jit.frontend.types.names import is_written, static_attribute
 from weft.jit.frontend.types.signatures import Parameter
@@ -177,7 +178,7 @@ def _fill_dataclass(c: Compiler, info: ClassInfo, v: Any, call: Call) -> None:
         default = factories.get(field.name, field.default if has_default else None)
         type_ = types[field.name]
         parameters.append(Parameter(field.name, type_, default, has_default, bool(field.kw_only)))
-    order = list(info.python_class.__dataclass_fields__)
+    order = list(written_annotations(info.python_class))
     parameters.sort(key=lambda each: order.index(each.name))
     values = convert_arguments(c, info.python_class.__name__, parameters, call)
     names, rest = [field.name for field in only_given], []

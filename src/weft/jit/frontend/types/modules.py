@@ -15,6 +15,7 @@ from weft.jit.frontend.source.errors import FrontendError, fail
 from weft.jit.frontend.types.class_methods import Method, ReadyMethod, compile_as_method
 from weft.jit.frontend.types.classes import class_info, implement, known_info
 from weft.jit.frontend.types.module_types import ModuleInfo
+from weft.jit.frontend.types.names import is_library
 from weft.jit.frontend.values import UNKNOWN, Arg, Call, Known, Simple, Sugared, TupleLiteral
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
@@ -59,6 +60,8 @@ def module_member(
         return module_member(c, info, v, "forward", range) or forward_of(info, v, range)
     if name in _WALKS:
         return static_method(lambda: _walked(c, info, v, name, range), name)
+    if overrides(info, name):
+        return None
     if info.container in DICTS and name == "__contains__":
         return held_keys(names_in(info))
     if info.container in DICTS and name in ("keys", "values", "items"):
@@ -67,6 +70,12 @@ def module_member(
     if info.container is not None and name == "__len__":
         return static_method(lambda: len(names_in(info)), name)
     return None
+
+
+def overrides(info: ModuleInfo, name: str) -> bool:
+    """Whether a class of the program has its own method in the place of the library's."""
+    function = info.find(name)
+    return isinstance(function, FunctionType) and not is_library(function)
 
 
 def _refuse_member(info: ModuleInfo, name: str, why: str, range: SourceRange) -> NoReturn:
