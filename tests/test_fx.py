@@ -1,7 +1,10 @@
 """weft.fx: tracing, graphs, generated code, modules of graphs, interpreters, rewriting."""
 
+import collections
 import copy
+import enum
 import importlib
+import io
 import math
 import operator
 import pickle
@@ -13,7 +16,7 @@ from typing import Any
 import pytest
 
 import weft
-from weft import fx, nn
+from weft import Tensor, fx, nn
 from weft.fx.experimental import optimization
 from weft.fx.passes.shape_prop import ShapeProp
 from weft.fx.proxy import TraceError
@@ -784,3 +787,49 @@ def test_a_compiler_that_is_imported_in_a_trace_knows_math(tmp_path):
     done = subprocess.run([sys.executable, path], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "6.0\n"
+
+
+class Mode(enum.Enum):
+    PLAIN = 1
+    TWICE = 2
+
+
+Sides = collections.namedtuple("Sides", ["left", "scale"])
+
+
+def chosen(x: Tensor, what: Any) -> Tensor:
+    if isinstance(what, Mode):
+        return x * what.value
+    if isinstance(what, Sides):
+        return what.left * what.scale
+    return what(x)
+
+
+fx.wrap("chosen")
+
+
+@pytest.mark.parametrize("what", [Mode.TWICE, weft.relu, abs, weft.Tensor.neg, chosen.__class__])
+def test_enums_functions_and_classes_as_arguments(what):
+    def f(x: Tensor) -> Tensor:
+        return chosen(x, what)
+
+    traced = fx.symbolic_trace(f)
+    if isinstance(what, type):
+        assert traced.graph.find_nodes(op="call_function", target=chosen)[0].args[1] is what
+    else:
+        assert weft.equal(traced(weft.ones(2)), f(weft.ones(2)))
+
+
+def test_printed_named_tuples():
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    graph.output(graph.call_function(chosen, (x, Sides(x, 1.5))))
+    assert "(%x, Sides(left=%x, scale=1.5))" in str(graph)
+    assert fx.GraphModule(nn.Module(), graph)(weft.ones(1)).item() == 1.5
+
+
+def test_buffers_are_saved_as_tensors():
+    data = io.BytesIO()
+    weft.save({"shift": nn.Buffer(weft.full((2,), 3.0))}, data)
+    data.seek(0)
+    assert weft.load(data)["shift"].tolist() == [3.0, 3.0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import enum
 import functools
 import keyword
 import math
@@ -168,6 +169,11 @@ class _Writer:
             return "{" + ", ".join(items) + "}"
         if isinstance(arg, slice):
             return f"slice({', '.join(map(self.value, (arg.start, arg.stop, arg.step)))})"
+        if isinstance(arg, enum.Enum):
+            kind = type(arg)
+            return f"{self.global_name(_get_qualified_name(kind), kind)}.{arg.name}"
+        if callable(arg) and hasattr(arg, "__name__"):  # a function or a class
+            return self.global_name(_get_qualified_name(arg), arg)
         return repr(arg)
 
     def call_arguments(self, args: Iterable[Argument], kwargs: dict[str, Argument]) -> str:

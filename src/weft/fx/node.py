@@ -307,6 +307,9 @@ def _format_arg(arg: Any) -> str:
     """An argument as printed graphs show it: nodes with %, strings bare."""
     if isinstance(arg, list):
         return "[" + ", ".join(map(_format_arg, arg)) + "]"
+    if isinstance(arg, tuple) and hasattr(arg, "_fields"):
+        items = ", ".join(f"{k}={_format_arg(v)}" for k, v in zip(arg._fields, arg))
+        return f"{type(arg).__name__}({items})"
     if isinstance(arg, tuple):
         items = ", ".join(map(_format_arg, arg))
         return f"({items},)" if len(arg) == 1 else f"({items})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import dis
+import enum
 import operator
 import sys
 from collections.abc import Callable, Iterator
@@ -18,7 +19,7 @@ from weft.fx.node import Argument, Node, Target, map_aggregate
 
 base_types = (
     *(str, int, float, bool, complex, bytes, type(None), type(...)),
-    *(_C.dtype, Tensor, _C.device, _C.memory_format, _C.layout, _C.Size),
+    *(_C.dtype, Tensor, _C.device, _C.memory_format, _C.layout, _C.Size, enum.Enum),
 )
 
 

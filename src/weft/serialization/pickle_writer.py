@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from weft import _C
 from weft._C import Tensor
 from weft.nn.modules._state import StateDict
-from weft.nn.parameter import Parameter
+from weft.nn.parameter import Buffer, Parameter
 from weft.serialization.globals import STORAGE_DTYPES
 from weft.serialization.names import global_name
 from weft.serialization.reduced import reduce
@@ -249,6 +249,9 @@ class PickleWriter:
         self._out += b"tR"
         self._remember(value)
 
+    def _buffer(self, value: Buffer) -> None:
+        self._write(value.data)  # what keeps it says that it is a buffer
+
     def _sparse(self, value: Any) -> None:
         parts = [part for _, part in value._pattern.parts()]
         arguments = (*parts, value._values(), value.shape)
@@ -357,6 +360,7 @@ _WRITERS: dict[type, Callable[[PickleWriter, Any], None]] = {
     _C.Size: PickleWriter._size,
     Tensor: PickleWriter._tensor,
     Parameter: PickleWriter._parameter,
+    Buffer: PickleWriter._buffer,
     TypedStorage: PickleWriter._bare,
     UntypedStorage: PickleWriter._bare,
 }
