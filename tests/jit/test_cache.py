@@ -539,3 +539,16 @@ def test_what_a_trace_compiles_is_looked_for_without_being_recorded(folder):
     padded = importlib.import_module("padded")
     traced = weft.jit.trace(lambda x: padded.f(x[:, :-3], x), weft.ones(2, 8))
     assert traced(weft.ones(3, 9)).tolist() == [[1.0] * 6 + [0.0] * 3] * 3
+
+
+# As metaclasses written in C may be: with a descriptor in the place of annotations.
+KIND = type("Kind", (type,), {"__annotations__": vars(type)["__annotations__"]})
+
+
+def test_walks_over_metaclasses_with_descriptors():
+    def f(x):
+        return x if KIND is None else -x
+
+    walk = Walk()
+    walk.start(f)
+    assert walk.knows(KIND)
