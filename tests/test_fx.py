@@ -3,6 +3,7 @@
 import collections
 import copy
 import enum
+import functools
 import importlib
 import io
 import math
@@ -833,3 +834,22 @@ def test_buffers_are_saved_as_tensors():
     weft.save({"shift": nn.Buffer(weft.full((2,), 3.0))}, data)
     data.seek(0)
     assert weft.load(data)["shift"].tolist() == [3.0, 3.0]
+
+
+def logged(function):
+    @functools.wraps(function)
+    def inner(*args):
+        return function(*args)
+
+    return inner
+
+
+@fx.wrap
+@logged
+def decided(x):
+    return x if x > 0 else -x
+
+
+def test_wrapped_functions_with_decorators():
+    traced = fx.symbolic_trace(lambda x: decided(x) + 1)
+    assert "decided" in traced.code and traced(-3) == 4

@@ -51,7 +51,7 @@ def wrap(fn_or_name: str | Callable[..., Any]) -> Any:
     By its name, or as a decorator; at the top level of the module. A name that the module has not
     is that of a builtin: wrap("len").
     """
-    name = fn_or_name if isinstance(fn_or_name, str) else fn_or_name.__code__.co_name
+    name = fn_or_name if isinstance(fn_or_name, str) else fn_or_name.__name__
     frame: Any = inspect.currentframe()
     caller = frame.f_back
     if caller.f_code.co_name != "<module>":
