@@ -353,6 +353,15 @@ for _name in ("group_norm", "instance_norm"):
             )
         )  # fmt: skip
 IN_BOTH |= {
+    "unpooled with a stride of 0": lambda lib, F, x: F.max_unpool3d(
+        lib.ones(1, 1, 1, 1), lib.zeros(1, 1, 1, 1).long(), 1, stride=(0, 1, 1)
+    ),
+    "fractional pool of one size": lambda lib, F, x: F.fractional_max_pool2d(
+        lib.ones(1, 4, 4), [2], 1
+    ),
+    "fractional pool of other samples": lambda lib, F, x: F.fractional_max_pool2d(
+        lib.ones(1, 4, 4), 2, 1, _random_samples=lib.ones(1, 1, 2).double()
+    ),
     "group_norm by two dtypes": lambda lib, F, x: F.group_norm(
         lib.ones(1, 2, 2).half(), 2, x, x.half()
     ),

@@ -6,9 +6,11 @@ Each case is run with weft, and with PyTorch where it is installed; both give wh
 from __future__ import annotations
 
 import copy
+import gc
 import importlib
 import math
 import pickle
+import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
@@ -228,6 +230,87 @@ def a_hook_is_called_after_an_error(lib: Any) -> Any:
         m(lib.ones(1), 0)
     m(lib.ones(1))
     return first, seen
+
+
+@gives((["pre", "first", "second"], ["first", "second"], [1, 0]))
+def a_hook_is_called_once_after_an_error_of_hooks(lib: Any) -> Any:
+    m, seen = example(lib), []
+
+    def fails(name: str) -> Any:
+        def hook(*_: Any) -> None:
+            seen.append(name)
+            raise ArithmeticError
+
+        return hook
+
+    before = m.register_forward_pre_hook(fails("pre"))
+    m.register_forward_hook(fails("first"), always_call=True)
+    m.register_forward_hook(lambda *_: seen.append("second"), always_call=True)
+    for _ in range(2):
+        with warnings.catch_warnings(record=True) as caught, pytest.raises(ArithmeticError):
+            warnings.simplefilter("always")
+            m(lib.ones(1))
+        before.remove()
+        seen.append(len(caught))
+    middle = seen.index(1)
+    return seen[:middle], seen[middle + 1 : -1], [seen[middle], seen[-1]]
+
+
+@gives((["shared", "own"], ["own"], 2.0))
+def a_regular_backward_hook_of_all_modules(lib: Any) -> Any:
+    m, seen, x = lib.nn.ReLU(), [], lib.ones(2, requires_grad=True)
+    module = lib.nn.modules.module
+    handle = module.register_module_backward_hook(lambda *_: seen.append("shared"))
+    m.register_full_backward_hook(lambda *_: seen.append("own"))
+    m(x).sum().backward()
+    handle.remove()
+    both = list(seen)
+    m(x).sum().backward()
+    return both, seen[2:], x.grad[0].item()
+
+
+@gives(1)
+def backward_hooks_warn_of_results_that_are_no_tensors(lib: Any) -> Any:
+    class Named(lib.nn.Module):  # type: ignore[misc]
+        def forward(self, x: Any) -> Any:
+            return {"x": x * 2}
+
+    m = Named()
+    m.register_full_backward_hook(print)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        m(lib.ones(1, requires_grad=True))
+    return sum("should be a Tensor or a tuple" in str(each.message) for each in caught)
+
+
+@gives((None, [True]))
+def a_hook_of_loading_does_not_keep_its_module(lib: Any) -> Any:
+    m, seen = example(lib), []
+    kind = type(m)
+    m.register_load_state_dict_pre_hook(lambda module, *_: seen.append(type(module) is kind))
+    m.load_state_dict(m.state_dict())
+    gone = weakref.ref(m)
+    gc.disable()
+    try:
+        del m
+        return gone(), seen
+    finally:
+        gc.enable()
+
+
+@gives([[True, True, True], [False, True, True]])
+def conversions_put_new_parameters_where_asked(lib: Any) -> Any:
+    found, settings = [], lib.__future__
+    for overwrite in (False, True):
+        settings.set_overwrite_module_params_on_conversion(overwrite)
+        m = lib.nn.Linear(1, 1)
+        weight = m.weight
+        m(lib.ones(1)).sum().backward()
+        m.double()
+        settings.set_overwrite_module_params_on_conversion(False)
+        types = [each.dtype == lib.float64 for each in (m.weight, m.weight.grad)]
+        found.append([m.weight is weight, *types])
+    return found
 
 
 @gives(([2.0, 2.0], [(1, 1)], False))

@@ -92,6 +92,32 @@ def test_fractional_pools_refuse(lib: Any) -> None:
 
 
 @both
+def test_pools_that_give_nothing(lib: Any) -> None:
+    f = lib.nn.functional
+    assert f.fractional_max_pool2d(lib.ones(2, 3, 4, 4), 2, (0, 1)).shape == (2, 3, 0, 1)
+    assert f.fractional_max_pool3d(lib.ones(0, 3, 4, 4, 4), 2, (1, 0, 1)).shape == (0, 3, 1, 0, 1)
+    for dims in (1, 2, 3):
+        x = lib.ones(0, 3, *[4] * dims, requires_grad=True)
+        back = getattr(f, f"max_unpool{dims}d")(x, lib.zeros(x.shape, dtype=lib.int64), 2)
+        back.sum().backward()
+        assert back.shape == (0, 3, *[8] * dims) and x.grad.shape == x.shape
+
+
+@both
+@pytest.mark.parametrize(
+    ("size", "taken"),
+    [((5,), True), ((1, 1, 5), True), ((3,), True), ((6,), False), ((2,), False), ((1, 5), False)],
+)
+def test_sizes_that_maxima_go_back_to(lib: Any, size: tuple[int, ...], taken: bool) -> None:
+    layer, places = lib.nn.MaxUnpool1d(2), lib.tensor([[[0, 2]]])
+    if taken:
+        assert layer(lib.ones(1, 1, 2), places, output_size=size).shape == (1, 1, size[-1])
+        return
+    with pytest.raises(ValueError):
+        layer(lib.ones(1, 1, 2), places, output_size=size)
+
+
+@both
 def test_adaptive_softmax(lib: Any) -> None:
     lib.manual_seed(0)
     layer = lib.nn.AdaptiveLogSoftmaxWithLoss(8, 12, [3, 7], div_value=2.0, head_bias=True)

@@ -85,6 +85,8 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
     """
     if fn is None:
         return functools.partial(disable, recursive=recursive, reason=reason)
+    if inspect.ismethod(fn):  # takes no attributes
+        fn = functools.update_wrapper(functools.partial(fn), fn)
     fn._weft_compile_disabled = True
     return ignore(fn) if inspect.isfunction(fn) else fn
 

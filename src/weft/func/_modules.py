@@ -7,6 +7,7 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
+from weft._runtime.public import weft
 
 
 def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
@@ -91,10 +92,13 @@ def functional_call(
     """module(*args, **kwargs) with the given tensors for the members of these names.
 
     parameter_and_buffer_dicts: one dict or a sequence of dicts, by dotted names; gradients flow to
-    the tensors. tie_weights: a member that has several names is replaced under all of them. strict:
-    RuntimeError unless every parameter and buffer is given, and nothing else. The module is the
-    same afterwards; a member that it assigned anew meanwhile is put into the dict (where one dict
-    is given). It must not be called by another thread meanwhile.
+    the tensors; a name that the module has not is an attribute during the call. tie_weights: a
+    member that has several names is replaced under all of them, ValueError for several values.
+    strict: RuntimeError unless every parameter and buffer is given, and nothing else. The module is
+    the same afterwards; a member that it assigned anew meanwhile is put into the dict (where one
+    dict is given). It must not be called by another thread meanwhile. TypeError for values and
+    attributes that are no tensors; AttributeError for a module that is not there; RuntimeError for
+    a scripted or traced module.
 
     >>> layer = weft.nn.Linear(2, 1, bias=False)
     >>> weft.func.functional_call(layer, {"weight": weft.ones(1, 2)}, (weft.ones(2),))
@@ -108,35 +112,35 @@ def functional_call(
         if repeated:
             raise ValueError(f"functional_call: expected each name once, got {repeated} again")
         given.update(part)
-    names = dict(module.named_parameters(remove_duplicate=False))
-    names.update(module.named_buffers(remove_duplicate=False))
+    if isinstance(module, weft.jit.ScriptModule):
+        raise RuntimeError(
+            "functional_call: expected a module of Python, got one that is scripted or traced"
+        )
+    names = {}
+    if tie_weights or strict:  # without: modules may contain one another in a circle
+        names.update(module.named_parameters(remove_duplicate=False))
+        names.update(module.named_buffers(remove_duplicate=False))
+    if tie_weights:
+        _give_tied(given, names)
     unknown, missing = sorted(set(given) - set(names)), sorted(set(names) - set(given))
     if strict and (unknown or missing):
         raise RuntimeError(
             f"functional_call: expected the names of the module, got {unknown} besides, "
             f"without {missing}"
         )
-    if tie_weights:
-        for name, value in list(given.items()):
-            same = names.get(name)
-            for other, member in names.items():
-                if (
-                    same is not None
-                    and member is same
-                    and given.setdefault(other, value) is not value
-                ):
-                    raise ValueError(
-                        f"functional_call: expected one value for the tied {name!r} and {other!r}, "
-                        "got two"
-                    )
     replaced: list[tuple[Any, str, str, Any]] = []
     try:
         for name, value in given.items():
             path, _, last = name.rpartition(".")
             owner = module.get_submodule(path)
-            if last not in owner.__dict__:
-                raise KeyError(f"functional_call: expected a member of the module, got {name!r}")
-            replaced.append((owner, name, last, owner.__dict__[last]))
+            before = owner.__dict__.get(last, _MISSING)
+            for each in (value, before):
+                if not (each is None or each is _MISSING or isinstance(each, Tensor)):
+                    raise TypeError(
+                        f"functional_call: expected a tensor for {name!r} and in its place, got "
+                        f"{type(each).__name__}"
+                    )
+            replaced.append((owner, name, last, before))
             owner.__dict__[last] = value
         if args is None:
             args = ()
@@ -147,4 +151,25 @@ def functional_call(
         for owner, name, last, value in reversed(replaced):
             if isinstance(dicts, dict) and name in dicts:
                 dicts[name] = owner.__dict__[last]
-            owner.__dict__[last] = value
+            if value is _MISSING:
+                del owner.__dict__[last]
+            else:
+                owner.__dict__[last] = value
+
+
+_MISSING: Any = object()  # a name that the module has not
+
+
+def _give_tied(given: dict[str, Tensor], names: dict[str, Tensor]) -> None:
+    """Adds the other names of the members in `given`: those of the same tensor in `names`."""
+    tied: dict[Tensor, list[str]] = {}
+    for name, member in names.items():
+        tied.setdefault(member, []).append(name)
+    for group in tied.values():
+        values = [given[name] for name in group if name in given]
+        if any(value is not values[0] for value in values):
+            raise ValueError(
+                f"functional_call: expected one value for the tied {group}, got several"
+            )
+        if values:
+            given.update(dict.fromkeys(group, values[0]))

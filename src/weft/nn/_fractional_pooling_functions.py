@@ -30,8 +30,8 @@ def _output_size(
 def _starts(samples: Tensor, size: int, kernel: int, out: int) -> Tensor:
     """Where the windows begin along a dimension: [n, c, out] for samples [n, c] from [0, 1)."""
     last = samples.new_full([*samples.shape, 1], size - kernel).to(_C.int64)
-    if out == 1:
-        return last
+    if out < 2:
+        return last[..., :out]
     step = samples.new_tensor((size - kernel) / (out - 1))
     numbers = _C.arange(out - 1, dtype=samples.dtype, device=samples.device)
     indices = numbers + samples.unsqueeze(-1)
@@ -49,6 +49,8 @@ def _pooled(
 ) -> tuple[Tensor, Tensor]:
     function = f"fractional_max_pool{spatial}d"
     kernel = _times(function, "kernel_size", kernel_size, spatial)
+    if isinstance(kernel_size, list | tuple) and len(kernel_size) != spatial:
+        raise RuntimeError(f"{function}: expected kernel_size as {spatial} ints, got {kernel_size}")
     out = _output_size(function, input, output_size, output_ratio, spatial)
     if input.dim() not in (spatial + 1, spatial + 2) or 0 in input.shape[1:]:
         raise RuntimeError(
@@ -57,7 +59,7 @@ def _pooled(
         )
     x = input if input.dim() == spatial + 2 else input.unsqueeze(0)
     sizes = list(x.shape[2:])
-    if any(k < 1 or n < 1 or k + n - 1 > size for k, n, size in zip(kernel, out, sizes)):
+    if any(k < 1 or n < 0 or k + n - 1 > size for k, n, size in zip(kernel, out, sizes)):
         raise RuntimeError(
             f"{function}: expected a window and an output that fit sizes {sizes}, got {kernel} and "
             f"{out}"
@@ -69,6 +71,8 @@ def _pooled(
             f"{function}: expected samples of shape {(*x.shape[:2], spatial)}, got "
             f"{tuple(samples.shape)}"
         )
+    if samples.dtype != x.dtype:
+        raise RuntimeError(f"{function}: expected samples of {x.dtype}, got {samples.dtype}")
     index = _windows(samples[: x.size(0)], sizes, kernel, out)
     found = x.flatten(2).gather(2, index.flatten(2)).reshape(index.shape)
     values, where = found.max(-1)

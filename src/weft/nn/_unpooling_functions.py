@@ -29,12 +29,11 @@ def _unpool(
     kernel = _times(function, "kernel_size", kernel_size, spatial)
     step = _stride(function, stride, kernel)
     pads = _times(function, "padding", padding, spatial)
-    if output_size is None:
-        sizes = [
-            (n - 1) * s - 2 * p + k for n, s, p, k in zip(x.shape[-spatial:], step, pads, kernel)
-        ]
-    else:
-        sizes = [int(n) for n in tuple(output_size)[-spatial:]]
+    if spatial == 3 and min(step) < 1:  # as PyTorch, which checks volumes only
+        raise RuntimeError(f"{function}: expected a stride of 1 or more, got {step}")
+    sizes = [(n - 1) * s - 2 * p + k for n, s, p, k in zip(x.shape[-spatial:], step, pads, kernel)]
+    if output_size is not None:
+        sizes = _output_sizes(function, tuple(output_size), sizes, step)
     lead = list(x.shape[:-spatial])
     count = math.prod(sizes)
     if indices.numel() and not 0 <= int(indices.min()) <= int(indices.max()) < count:
@@ -43,8 +42,24 @@ def _unpool(
             f"{int(indices.max())}"
         )
     flat = x.new_zeros([*lead, count])
-    inner = x.reshape(*lead, -1)
+    inner = x.reshape(*lead, math.prod(x.shape[-spatial:]))
     return flat.scatter(-1, indices.reshape(inner.shape), inner).reshape(*lead, *sizes)
+
+
+def _output_sizes(
+    function: str, given: tuple[int, ...], sizes: list[int], step: list[int]
+) -> list[int]:
+    """The last of the given sizes, each closer than a step to the one that the windows give."""
+    spatial = len(sizes)
+    chosen = [int(n) for n in given[-spatial:]]
+    if len(given) not in (spatial, spatial + 2) or any(
+        abs(n - size) >= s for n, size, s in zip(chosen, sizes, step)
+    ):
+        raise ValueError(
+            f"{function}: expected {spatial} sizes closer than {step} to {sizes} as output_size, "
+            f"got {given}"
+        )
+    return chosen
 
 
 @_full_precision

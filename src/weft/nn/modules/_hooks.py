@@ -84,7 +84,7 @@ class Hookable:
         """Calls `hook(module, args, output)` after forward; what it returns replaces the output.
 
         With `with_kwargs` it is `hook(module, args, kwargs, output)`. `always_call` runs the hook
-        even when forward raises (with output None).
+        even when forward or another hook raises (with output None).
         """
         flags = {
             "_forward_hooks_with_kwargs": with_kwargs,
@@ -128,15 +128,26 @@ class Hookable:
         self._is_full_backward_hook = full
 
     def _call_with_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        called: set[int] = set()  # the hooks for failures that have run already
+        try:
+            return self._run_all(args, kwargs, called)
+        except Exception:
+            self._run_always_called(args, kwargs, called)
+            raise
+
+    def _run_all(self, args: tuple[Any, ...], kwargs: dict[str, Any], called: set[int]) -> Any:
         args, kwargs = self._run_pre_hooks(args, kwargs)
         backward, before = self._hooks_of("_backward_hooks"), self._hooks_of("_backward_pre_hooks")
-        last_node = self._is_full_backward_hook is not True and self.__dict__.get("_backward_hooks")
-        if last_node:
-            backward = _shared.__dict__.get("_backward_hooks", {})
+        # Those of the last node: each of the module and of all modules have one kind.
+        last_node = {}
+        for each in (_shared, self):
+            if each._is_full_backward_hook is False:
+                last_node.update(each.__dict__.get("_backward_hooks", {}))
+        backward = {number: hook for number, hook in backward.items() if number not in last_node}
         boundary = _Boundary(self, backward, before) if backward or before else None
         if boundary is not None:
             args = boundary.enter(args)
-        result = self._run_forward(args, kwargs)
+        result = self._run_forward(args, kwargs, called)
         if last_node:
             _hook_last_node(self, last_node, args, result)
         return result if boundary is None else boundary.leave(result)
@@ -160,22 +171,33 @@ class Hookable:
         """What a call does between the hooks."""
         return self.forward(*args, **kwargs)
 
-    def _run_forward(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        hooks = self._hooks_of("_forward_hooks")
+    def _run_forward(self, args: tuple[Any, ...], kwargs: dict[str, Any], called: set[int]) -> Any:
         with_kwargs = self._hooks_of("_forward_hooks_with_kwargs")
-        try:
-            result = self._inside_hooks(*args, **kwargs)
-        except Exception:
-            always = self._hooks_of("_forward_hooks_always_called")
-            for number, hook in list(hooks.items()):
-                if number in always:
-                    hook(self, args, *((kwargs,) if number in with_kwargs else ()), None)
-            raise
-        for number, hook in list(hooks.items()):
+        result = self._inside_hooks(*args, **kwargs)
+        for number, hook in list(self._hooks_of("_forward_hooks").items()):
+            called.add(number)
             replaced = hook(self, args, *((kwargs,) if number in with_kwargs else ()), result)
             if replaced is not None:
                 result = replaced
         return result
+
+    def _run_always_called(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], called: set[int]
+    ) -> None:
+        """Runs the hooks that are called even when a call fails and have not run yet."""
+        always = self._hooks_of("_forward_hooks_always_called")
+        with_kwargs = self._hooks_of("_forward_hooks_with_kwargs")
+        for number, hook in list(self._hooks_of("_forward_hooks").items()):
+            if number not in always or number in called:
+                continue
+            try:
+                hook(self, args, *((kwargs,) if number in with_kwargs else ()), None)
+            except Exception as error:
+                warnings.warn(
+                    f"module forward hook with always_call=True raised {error!r}, which gives way "
+                    "to the error of forward",
+                    stacklevel=4,
+                )
 
 
 def hook_kinds(cls: type) -> tuple[str, ...]:
@@ -237,6 +259,12 @@ def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHan
     return _shared.register_full_backward_hook(hook)
 
 
+def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Calls `hook(module, grad_input, grad_output)` of the last node of every module; see
+    Module.register_backward_hook. RuntimeError beside register_module_full_backward_hook."""
+    return _shared.register_backward_hook(hook)
+
+
 def _hook_last_node(
     module: Hookable, hooks: dict[int, Any], args: tuple[Any, ...], result: Any
 ) -> None:
@@ -285,6 +313,12 @@ class _Boundary:
         return _pass_through(args, self.wrapped, self._on_grad_input)
 
     def leave(self, result: Any) -> Any:
+        if not isinstance(result, Tensor | tuple):
+            warnings.warn(
+                "For backward hooks to be called, module output should be a Tensor or a tuple of "
+                f"Tensors but received {type(result)}",
+                stacklevel=4,
+            )
         results = result if isinstance(result, tuple) else (result,)
         positions = [i for i, r in enumerate(results) if isinstance(r, Tensor) and r.requires_grad]
         self.outputs = len(results)

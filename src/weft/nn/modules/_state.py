@@ -61,6 +61,12 @@ class _PostHook:
             )
 
 
+class _WithModule(NamedTuple):
+    """A hook that gets its module as well: not a partial, which would keep the module alive."""
+
+    hook: Callable[..., Any]
+
+
 class Stateful(Registry):
     """The part of Module that saves and restores its members; see Module."""
 
@@ -108,7 +114,7 @@ class Stateful(Registry):
             destination = destination if replaced is None else replaced
         return destination
 
-    def _state_hooks(self, kind: str) -> list[Callable[..., Any]]:
+    def _state_hooks(self, kind: str) -> list[Any]:
         return list(self.__dict__.get(kind, {}).values())
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
@@ -146,7 +152,7 @@ class Stateful(Registry):
         self, hook: Callable[..., Any], with_module: bool = False
     ) -> RemovableHandle:
         """As register_load_state_dict_pre_hook, without the module unless `with_module`."""
-        entry = functools.partial(hook, self) if with_module else hook
+        entry = _WithModule(hook) if with_module else hook
         return RemovableHandle.insert(self._load_state_dict_pre_hooks, entry)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
@@ -204,7 +210,8 @@ class Stateful(Registry):
         error_msgs: list[str],
     ) -> None:
         for hook in self._state_hooks("_load_state_dict_pre_hooks"):
-            hook(
+            call = functools.partial(hook.hook, self) if isinstance(hook, _WithModule) else hook
+            call(
                 state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
                 error_msgs,
             )  # fmt: skip

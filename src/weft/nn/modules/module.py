@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from weft import _C
+from weft import _C, __future__
 from weft._C import Tensor
 from weft._runtime.public import weft
 from weft.autograd.grad_mode import no_grad
 from weft.nn.modules._hooks import (
     Hookable,
     hook_kinds,
+    register_module_backward_hook,
     register_module_forward_hook,
     register_module_forward_pre_hook,
     register_module_full_backward_hook,
@@ -30,10 +31,12 @@ from weft.nn.modules._registry import (
     register_module_parameter_registration_hook,
 )
 from weft.nn.modules._state import Stateful, _IncompatibleKeys
+from weft.nn.parameter import Parameter
 
 __all__ = [
     "Module",
     "_IncompatibleKeys",
+    "register_module_backward_hook",
     "register_module_buffer_registration_hook",
     "register_module_forward_hook",
     "register_module_forward_pre_hook",
@@ -138,12 +141,16 @@ class Module(Stateful, Hookable):
         for child in self.children() if recurse else ():
             child._apply(fn)
         with no_grad():
-            for _, parameter in self._own(PARAMETER):
+            for name, parameter in self._own(PARAMETER):
                 if parameter is None:
                     continue
                 grad = parameter.grad
-                parameter.grad = None  # its dtype must follow that of the data
-                parameter.data = fn(parameter)
+                if __future__.get_overwrite_module_params_on_conversion():
+                    parameter = Parameter(fn(parameter), parameter.requires_grad)
+                    self.__dict__[name] = parameter
+                else:
+                    parameter.grad = None  # its dtype must follow that of the data
+                    parameter.data = fn(parameter)
                 if grad is not None:
                     parameter.grad = fn(grad).requires_grad_(grad.requires_grad)
             for name, buffer in self._own(BUFFER):
