@@ -25,8 +25,8 @@ Tensor fit(Tensor grad, const ResultInfo& info, const char* from) {
     grad = arith::sum_to(grad, info.sizes);
   }
   if (grad.dtype() != info.dtype) {
-    WEFT_CHECK(is_differentiable(grad.dtype()), from, ": expected gradient of dtype ", info.dtype,
-               ", got ", grad.dtype());
+    WEFT_CHECK(is_differentiable(grad.dtype()) || !is_complex(info.dtype), from,
+               ": expected gradient of dtype ", info.dtype, ", got ", grad.dtype());
     grad = arith::cast(grad, info.dtype);
   }
   return grad.device() == info.device ? grad : arith::move(grad, info.device);

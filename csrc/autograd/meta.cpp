@@ -132,6 +132,9 @@ Tensor data(const Tensor& tensor) {
 }
 
 void set_data(const Tensor& tensor, const Tensor& source) {
+  WEFT_CHECK(!requires_grad(tensor) || is_differentiable(source.dtype()),
+             "data: expected a floating or complex dtype for a tensor that requires grad, got ",
+             source.dtype());
   count_apart(tensor, tensor.version());
   TensorImpl* target = tensor.impl();
   target->storage = source.storage();

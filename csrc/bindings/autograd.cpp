@@ -63,7 +63,10 @@ Object call(const Shared& function, std::initializer_list<PyObject*> args) {
 TensorList hook_result(const char* op, const Object& result, size_t count) {
   if (result.get() == Py_None) return {};
   if (count == 1 && is_tensor(result.get())) return {unwrap(result.get())};
-  return tensors_or_none(op, "a result", result.get());
+  TensorList grads = tensors_or_none(op, "a result", result.get());
+  WEFT_CHECK(grads.size() == count, op, ": expected ", count, " gradients from a hook, got ",
+             grads.size());
+  return grads;
 }
 
 // One class per kind of hook, so that the collector can find the function inside a std::function.

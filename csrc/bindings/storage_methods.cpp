@@ -141,6 +141,7 @@ PyObject* resize(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* n
     auto [target, size] = parse_args(op, {"tensor", "size"}, 2, args, count, names);
     const Tensor& tensor = tensor_arg(op, "tensor", target);
     autograd::resize(op, tensor, dims_arg(op, "size", size));
+    tensor.bump_version();  // a graph that saved the tensor must notice
     return new_ref(target);
   });
 }

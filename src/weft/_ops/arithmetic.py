@@ -254,7 +254,7 @@ op(
     grad={
         "self": "grad * where(exponent == 0, 0, exponent * self.pow(exponent - 1)).conj()",
         "exponent": "grad * where((self == 0).logical_and(real(exponent) >= 0), 0, "
-        "result * self.log()).conj()",
+        "result * self.to(result.dtype).log()).conj()",
     },
     inplace="Tensor",
 )

@@ -28,6 +28,7 @@ from weft.autograd.grad_mode import is_grad_enabled as is_grad_enabled
 from weft.autograd.grad_mode import is_inference_mode_enabled as is_inference_mode_enabled
 from weft.autograd.grad_mode import no_grad as no_grad
 from weft.autograd.grad_mode import set_grad_enabled as set_grad_enabled
+from weft.autograd.grad_mode import set_multithreading_enabled as set_multithreading_enabled
 from weft.autograd.gradcheck import GradcheckError as GradcheckError
 from weft.autograd.gradcheck import gradcheck as gradcheck
 from weft.autograd.gradcheck import gradgradcheck as gradgradcheck

@@ -141,7 +141,11 @@ def _record(
     name = f"{cls.__name__}Backward"
     constants = ctx._constants
 
+    others = [i for i, output in enumerate(outputs) if not isinstance(output, Tensor)]
+
     def run(*grads: Any) -> Any:
+        if others:
+            grads = tuple(None if i in others else grad for i, grad in enumerate(grads))
         return _checked(name, args_are_tensors, cls.backward(ctx, *grads))
 
     args_are_tensors = tuple(isinstance(arg, Tensor) for arg in args)

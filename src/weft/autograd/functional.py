@@ -61,6 +61,10 @@ def _gradients(
     )
     if strict and any(one is None for one in found):
         raise RuntimeError(f"{op}: expected inputs that the outputs depend on, got one that is not")
+    if strict and create_graph and not all(one.requires_grad for one in found):
+        raise RuntimeError(
+            f"{op}: expected derivatives that depend on the inputs, got one that does not"
+        )
     return tuple(_C.zeros_like(x) if one is None else one for x, one in zip(inputs, found))
 
 
@@ -131,7 +135,7 @@ def jvp(
         # The vector-Jacobian product is linear in its vector; its derivative is the product wanted.
         seeds = tuple(_C.zeros_like(out).requires_grad_() for out in outputs)
         rows = _gradients("jvp", outputs, own, seeds, True, strict)
-        result = _gradients("jvp", rows, seeds, vectors, create_graph, False)
+        result = _gradients("jvp", rows, seeds, vectors, create_graph, strict)
     return _leave(outputs, many_outputs, create_graph), _leave(result, many_outputs, create_graph)
 
 
@@ -197,6 +201,7 @@ def _jacobian_of(
 def _scalar(op: str, func: Callable[..., Any]) -> Callable[..., Tensor]:
     def checked(*args: Tensor) -> Tensor:
         output = func(*args)
+        _tensors(op, "outputs of func", output)
         if not isinstance(output, Tensor) or output.numel() != 1:
             raise RuntimeError(f"{op}: expected func to return a Tensor of one element")
         return output.reshape(())

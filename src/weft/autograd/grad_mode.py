@@ -110,6 +110,25 @@ class set_grad_enabled(_DecoratorContextManager):
         _modes.set_grad_enabled(self._old)
 
 
+class set_multithreading_enabled(_DecoratorContextManager):
+    """Keeps `mode`. It has no effect: a backward pass runs in the thread that calls it."""
+
+    _enabled = True
+
+    def __init__(self, mode: bool) -> None:
+        self.mode, self._old = mode, set_multithreading_enabled._enabled
+        set_multithreading_enabled._enabled = mode
+
+    def clone(self) -> set_multithreading_enabled:
+        return set_multithreading_enabled(self.mode)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exception: object) -> None:
+        set_multithreading_enabled._enabled = self._old
+
+
 class inference_mode(_DecoratorContextManager):
     """`no_grad` whose results can never take part in a graph; `inference_mode(False)` ends it.
 

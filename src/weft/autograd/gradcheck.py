@@ -170,6 +170,15 @@ def _checked_inputs(args: tuple[Any, ...]) -> list[int]:
     if not checked:
         raise ValueError("gradcheck: expected an input that requires grad, got none")
     for i in checked:
+        if (
+            args[i].layout == _C.strided
+            and args[i].numel()
+            and any(step == 0 and n > 1 for step, n in zip(args[i].stride(), args[i].shape))
+        ):
+            raise RuntimeError(
+                f"gradcheck: expected inputs whose entries do not overlap, got strides "
+                f"{args[i].stride()} for input {i}"
+            )
         if args[i].dtype not in (_C.float64, _C.complex128):
             warnings.warn(
                 f"gradcheck: expected inputs of dtype float64 or complex128, got {args[i].dtype} "
@@ -221,10 +230,21 @@ def _check_input(
 def _shifted(
     func: Function, args: tuple[Any, ...], index: int, direction: Tensor, step: float
 ) -> list[Tensor]:
-    with no_grad():
+    """The outputs for an input that is moved in place: functions may reach it by other ways than
+    their arguments, as a module that is called reaches its parameters."""
+    if args[index].layout != _C.strided:  # has no entries to write to
         moved = list(args)
         moved[index] = args[index].detach() + direction * step
-        return [out.detach() for out in _outputs(func, moved)]
+        with no_grad():
+            return [out.detach() for out in _outputs(func, moved)]
+    data = args[index].detach()
+    before = data.clone()
+    try:
+        data.data.add_(direction, alpha=step)
+        with enable_grad():
+            return [out.detach().clone() for out in _outputs(func, args)]
+    finally:
+        data.data.copy_(before)
 
 
 def _backward(out: Tensor, value: Tensor, weight: Tensor, direction: Tensor) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -94,16 +94,31 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
         _saved_hooks.refusal = before
 
 
+def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
+    """Counts a write to a tensor, or to several, that was done past the library: a graph that saved
+    one raises in backward. RuntimeError for tensors of inference mode.
+
+    >>> x = weft.zeros(2)
+    >>> increment_version(x)
+    >>> x._version
+    1
+    """
+    for each in (tensor,) if isinstance(tensor, Tensor) else tensor:
+        if each.is_inference():
+            raise RuntimeError(
+                "increment_version: expected tensors made outside of inference mode, got another"
+            )
+        each.detach().as_strided((0,), (1,)).zero_()
+
+
 class save_on_cpu(saved_tensors_hooks):
     """Inside the `with` block, what a graph saves is kept in the memory of the processor.
 
     All memory is, so this keeps the tensors as they are; code written for accelerators runs
-    unchanged. Raises RuntimeError for pin_memory=True: there is no memory to pin it for.
+    unchanged. pin_memory has no effect.
     """
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
-        if pin_memory:
-            raise RuntimeError("save_on_cpu: expected pin_memory=False, got True")
         super().__init__(
             lambda tensor: (tensor.device, tensor.cpu()), lambda kept: kept[1].to(kept[0])
         )

@@ -1,0 +1,109 @@
+"""Gradients and what guards them, in both libraries: rarer dtypes, versions, second derivatives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from libraries import both
+
+
+@both
+@pytest.mark.parametrize("dtype", ["int64", "bool", "float64"])
+def test_gradients_that_are_given_in_another_dtype(lib: Any, dtype: str) -> None:
+    x = lib.ones(3, requires_grad=True)
+    start = lib.tensor([0, 1, 1]).to(getattr(lib, dtype))
+    (x * 2).backward(start)
+    assert x.grad.tolist() == [0, 2, 2] and x.grad.dtype == lib.float32
+    if dtype == "int64":
+        (rows,) = lib.autograd.grad(x * 2, x, lib.eye(3).long(), is_grads_batched=True)
+        assert lib.equal(rows, 2 * lib.eye(3))
+        with pytest.raises(RuntimeError):
+            (x * 2j).backward(start)
+
+
+@both
+def test_real_bases_of_complex_powers(lib: Any) -> None:
+    base = lib.tensor([-1.0, -2.5, 3.0], dtype=lib.float64, requires_grad=True)
+    exponent = lib.tensor([0.5 + 1j, -1 - 0.5j, 2j], dtype=lib.complex128, requires_grad=True)
+    assert lib.autograd.gradcheck(lib.pow, (base.detach(), exponent))
+    assert lib.autograd.gradcheck(lambda x: lib.pow(x, exponent.detach()), (base,))
+
+
+@both
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda lib, x: x.resize_(2),
+        lambda lib, x: x.resize_as_(lib.ones(2)),
+        lambda lib, x: lib.autograd.graph.increment_version(x),
+        lambda lib, x: lib.autograd.graph.increment_version([lib.ones(()), x]),
+    ],
+)
+def test_changes_of_saved_tensors_are_noticed(lib: Any, write: Any) -> None:
+    x, saved = lib.ones(4, requires_grad=True), lib.ones(4)
+    product, before = (x * saved).sum(), saved._version
+    write(lib, saved)
+    assert saved._version == before + 1
+    with pytest.raises(RuntimeError):
+        product.backward()
+
+
+@both
+def test_data_of_a_leaf_stays_differentiable(lib: Any) -> None:
+    x = lib.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError):
+        x.data = lib.ones(2, dtype=lib.int64)
+    x.data = lib.ones(3, dtype=lib.float64)
+    assert x.requires_grad and x.dtype == lib.float64
+
+
+@both
+def test_backward_hooks_are_not_for_second_derivatives(lib: Any) -> None:
+    x, seen = lib.rand(1, requires_grad=True), []
+    loss = lib.nn.MSELoss()
+    loss.register_full_backward_hook(lambda *_: seen.append(1))
+    (first,) = lib.autograd.grad(loss(x, lib.zeros(1)), x, create_graph=True)
+    (second,) = lib.autograd.grad(first, x)
+    assert second.item() == 2 and seen == [1]
+
+
+@both
+def test_gradcheck_moves_inputs_that_are_reached_by_other_ways(lib: Any) -> None:
+    layer, x = lib.nn.Linear(2, 2).double(), lib.rand(3, 2, dtype=lib.float64)
+    before = layer.weight.detach().clone()
+    assert lib.autograd.gradcheck(lambda *_: layer(x), tuple(layer.parameters()))
+    assert lib.autograd.gradgradcheck(lambda *_: layer(x).exp(), tuple(layer.parameters()))
+    assert lib.equal(layer.weight, before)
+
+
+@both
+def test_results_that_are_no_tensors_have_no_gradients(lib: Any) -> None:
+    seen: list[Any] = []
+
+    class Mixed(lib.autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return 3.0, x * 2, None, "a"
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> Any:
+            seen.extend(grads)
+            return grads[1] * 2
+
+    x = lib.ones(2, requires_grad=True)
+    Mixed.apply(x)[1].sum().backward()
+    assert x.grad.tolist() == [2, 2] and [grad is None for grad in seen] == [
+        True,
+        False,
+        True,
+        True,
+    ]
+
+
+@both
+def test_settings_of_threads_and_memory(lib: Any) -> None:
+    with lib.autograd.set_multithreading_enabled(False):
+        x = lib.ones(1, requires_grad=True)
+        (x * x).backward()
+    assert x.grad.item() == 2
