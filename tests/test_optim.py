@@ -179,7 +179,7 @@ def test_errors() -> None:
     with pytest.raises(ValueError, match="can't optimize a non-leaf Tensor"):
         SGD([p * 2])
     with pytest.raises(ValueError, match="some parameters appear in more than one parameter group"):
-        SGD([p, p])
+        SGD([{"params": [p]}, {"params": [p]}])
     with pytest.raises(ValueError, match="Invalid learning rate: -1"):
         Adam([p], lr=-1)
     with pytest.raises(ValueError, match=r"Invalid beta parameter at index 1: 1\.0"):

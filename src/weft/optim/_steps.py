@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from weft import _C
 from weft._C import Tensor
+
+
+def count_step(state: dict[str, Any]) -> Tensor:
+    """The number of this step, a tensor in the state; older files have a number there."""
+    if not isinstance(state["step"], Tensor):
+        state["step"] = _C.tensor(float(state["step"]))
+    return state["step"].add_(1)
 
 
 def gradients(group: dict[str, Any], decoupled: bool = False) -> Iterator[tuple[Tensor, Tensor]]:

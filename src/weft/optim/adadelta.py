@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from weft.optim._steps import descend, gradients, rate_of, update_square_avg
+from weft.optim._steps import count_step, descend, gradients, rate_of, update_square_avg
 from weft.optim.optimizer import Optimizer, options_of
 
 
@@ -46,7 +46,7 @@ class Adadelta(Optimizer):
         lr, rho, eps = rate_of(group), group["rho"], group["eps"]
         for param, grad in gradients(group):
             state = self._begun(param, "square_avg", "acc_delta")
-            state["step"].add_(1)
+            count_step(state)
             square, moved = state["square_avg"], state["acc_delta"]
             update_square_avg(square, rho, grad)
             root = square.add(eps).sqrt_()

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from weft import _C
 from weft._C import Tensor
 from weft._tensor.limits import finfo
-from weft.optim._steps import gradients
+from weft.optim._steps import count_step, gradients
 from weft.optim.optimizer import Optimizer, check_at_least_zero, options_of
 
 
@@ -58,7 +58,7 @@ class Adafactor(Optimizer):
         for param, grad in gradients({**group, "weight_decay": 0}):
             smallest = finfo(param.dtype).eps if eps1 is None else eps1
             state = self.state[param] or self._first_state(param, grad)
-            step = state["step"].add_(1).item()
+            step = count_step(state).item()
             length = max(eps2, _root_mean_square(param)) * min(lr, 1 / step**0.5)
             if group["weight_decay"]:
                 param.mul_(1 - lr * group["weight_decay"])

@@ -7,7 +7,7 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
-from weft.optim._steps import descend, gradients, rate_of, root_plus_eps
+from weft.optim._steps import count_step, descend, gradients, rate_of, root_plus_eps
 from weft.optim.optimizer import Optimizer, full_like, options_of
 from weft.sparse._construct import sparse_coo_tensor
 
@@ -71,7 +71,7 @@ class Adagrad(Optimizer):
     def _update(self, group: dict[str, Any]) -> None:
         for param, grad in gradients(group):
             state = self.state[param]
-            step = state["step"].add_(1).item()
+            step = count_step(state).item()
             lr = rate_of(group) / (1 + (step - 1) * group["lr_decay"])
             if grad.is_sparse:
                 _sparse_step(param, grad.coalesce(), state["sum"], lr, group["eps"])

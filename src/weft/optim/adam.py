@@ -7,7 +7,14 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
-from weft.optim._steps import decayed, descend, rate_of, root_plus_eps, update_square_avg
+from weft.optim._steps import (
+    count_step,
+    decayed,
+    descend,
+    rate_of,
+    root_plus_eps,
+    update_square_avg,
+)
 from weft.optim.optimizer import Optimizer, options_of
 
 
@@ -61,7 +68,7 @@ class Adam(Optimizer):
             if grad is None:
                 continue
             state = self.state[param] or self._begun(param, *names)
-            step = state["step"].add_(1).item()
+            step = count_step(state).item()
             if maximize:
                 grad = -grad
             if weight_decay and decoupled:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from weft import _C
-from weft.optim._steps import descend, gradients, rate_of
+from weft.optim._steps import count_step, descend, gradients, rate_of
 from weft.optim.optimizer import Optimizer, options_of
 
 
@@ -43,7 +43,7 @@ class Adamax(Optimizer):
         beta1, beta2 = group["betas"]
         for param, grad in gradients(group):
             state = self._begun(param, "exp_avg", "exp_inf")
-            step = state["step"].add_(1).item()
+            step = count_step(state).item()
             mean, largest = state["exp_avg"], state["exp_inf"]
             mean.lerp_(grad, 1 - beta1)
             latest = grad.abs().add_(group["eps"])

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from weft import _C
-from weft.optim._steps import descend, gradients
+from weft.optim._steps import count_step, descend, gradients
 from weft.optim.optimizer import Optimizer, options_of
 
 
@@ -48,7 +48,7 @@ class ASGD(Optimizer):
                 state["eta"] = _C.tensor(lr)
                 state["mu"] = _C.tensor(1.0)
                 state["ax"] = _C.zeros_like(param)
-            step, eta = state["step"].add_(1).item(), state["eta"].item()
+            step, eta = count_step(state).item(), state["eta"].item()
             descend(param.mul_(1 - lambd * eta), eta, grad)
             mu = state["mu"].item()
             if mu == 1:

@@ -116,7 +116,8 @@ class _Step:
             before = state["prev_loss"] = self.loss
             length = float(group["lr"])
             if state["n_iter"] == 1:
-                length *= min(1.0, 1.0 / self.grad.abs().sum().item())
+                total = self.grad.abs().sum().item()
+                length *= min(1.0, 1.0 / total) if total else 1.0
             state["d"], state["t"] = direction, length
             slope = self.grad.dot(direction).item()
             if slope > -group["tolerance_change"]:

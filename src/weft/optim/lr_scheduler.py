@@ -18,6 +18,7 @@ from weft.optim._schedule import (
     FunctionSchedule,
     LRScheduler,
     for_each,
+    own,
     set_rate,
     values_of,
 )
@@ -270,6 +271,10 @@ class OneCycleLR(LRScheduler):
             raise ValueError(
                 f"OneCycleLR: expected anneal_strategy 'cos' or 'linear', got {anneal_strategy!r}"
             )
+        if not isinstance(pct_start, float) or not 0 <= pct_start <= 1:
+            raise ValueError(
+                f"OneCycleLR: expected pct_start as a float of 0 to 1, got {pct_start}"
+            )
         self.total_steps = total_steps
         self._schedule_phases = _one_cycle_phases(total_steps, pct_start, three_phase)
         self._anneal_func_type = anneal_strategy
@@ -284,7 +289,7 @@ class OneCycleLR(LRScheduler):
             set_rate(group, start)
             group.update(initial_lr=start, max_lr=peak, min_lr=start / final_div_factor)
             if cycle_momentum:
-                group.update(max_momentum=max_momentum, base_momentum=base_momentum)
+                group.update(max_momentum=own(max_momentum), base_momentum=own(base_momentum))
                 set_momentum(group, max_momentum)
         super().__init__(optimizer, last_epoch)
 

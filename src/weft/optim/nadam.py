@@ -6,7 +6,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from weft import _C
-from weft.optim._steps import descend, gradients, rate_of, root_plus_eps, update_square_avg
+from weft.optim._steps import (
+    count_step,
+    descend,
+    gradients,
+    rate_of,
+    root_plus_eps,
+    update_square_avg,
+)
 from weft.optim.optimizer import Optimizer, options_of
 
 
@@ -53,7 +60,7 @@ class NAdam(Optimizer):
             state = self._begun(param, "exp_avg", "exp_avg_sq")
             if "mu_product" not in state:
                 state["mu_product"] = _C.tensor(1.0)
-            step = state["step"].add_(1).item()
+            step = count_step(state).item()
             decay = group["momentum_decay"]
             mu, next_mu = (beta1 * (1 - 0.5 * 0.96 ** (t * decay)) for t in (step, step + 1))
             product = state["mu_product"].mul_(mu).item()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -126,14 +127,19 @@ class Optimizer(Hookable):
 
     def _check_params(self, params: list[Any]) -> None:
         seen = {id(p) for group in self.param_groups for p in group["params"]}
+        if len({id(p) for p in params}) < len(params):
+            warnings.warn(
+                "optimizer: expected each parameter once in a group, got a parameter group with "
+                "duplicate parameters, which are updated several times",
+                stacklevel=4,
+            )
         for param in params:
             if not isinstance(param, Tensor):
                 raise TypeError(f"optimizer: expected Tensors, got {type(param).__name__}")
-            if not (param.is_leaf or param.requires_grad is False):
+            if not (self.defaults.get("differentiable") or param.is_leaf or param.retains_grad):
                 raise ValueError("can't optimize a non-leaf Tensor")
             if id(param) in seen:
                 raise ValueError("some parameters appear in more than one parameter group")
-            seen.add(id(param))
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drops all gradients, or (set_to_none=False) fills them with zero."""
@@ -208,9 +214,11 @@ class Optimizer(Hookable):
         """{"state": ..., "param_groups": ...}; parameters are named by their position."""
         self._run_state_hooks("state_dict_pre", None)
         numbers: dict[int, int] = {}
+        start = 0
         for group in self.param_groups:
-            for param in group["params"]:
-                numbers[id(param)] = len(numbers)
+            places = enumerate(group["params"], start)
+            numbers.update({id(p): n for n, p in places if id(p) not in numbers})
+            start += len(group["params"])
         groups = [
             {
                 **{name: value for name, value in group.items() if name != "params"},

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from weft.optim._steps import descend, gradients, rate_of, root_plus_eps, update_square_avg
+from weft.optim._steps import (
+    count_step,
+    descend,
+    gradients,
+    rate_of,
+    root_plus_eps,
+    update_square_avg,
+)
 from weft.optim.optimizer import Optimizer, options_of
 
 
@@ -48,7 +55,7 @@ class RAdam(Optimizer):
         lr, (beta1, beta2) = rate_of(group), group["betas"]
         for param, grad in gradients(group, decoupled=group["decoupled_weight_decay"]):
             state = self._begun(param, "exp_avg", "exp_avg_sq")
-            step = state["step"].add_(1).item()
+            step = count_step(state).item()
             mean = state["exp_avg"].lerp_(grad, 1 - beta1)
             square = update_square_avg(state["exp_avg_sq"], beta2, grad)
             rate = lr / (1 - beta1**step)

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from weft.optim._steps import descend, gradients, rate_of, root_plus_eps, update_square_avg
+from weft.optim._steps import (
+    count_step,
+    descend,
+    gradients,
+    rate_of,
+    root_plus_eps,
+    update_square_avg,
+)
 from weft.optim.optimizer import Optimizer, options_of
 
 
@@ -49,7 +56,7 @@ class RMSprop(Optimizer):
         names += ["grad_avg"] * bool(group["centered"])
         for param, grad in gradients(group):
             state = self._begun(param, *names)
-            state["step"].add_(1)
+            count_step(state)
             square = update_square_avg(state["square_avg"], alpha, grad)
             if group["centered"]:
                 mean = state["grad_avg"].lerp_(grad, 1 - alpha)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from weft import _C
-from weft.optim._steps import gradients
+from weft.optim._steps import count_step, gradients
 from weft.optim.optimizer import Optimizer, options_of
 
 
@@ -51,7 +51,7 @@ class Rprop(Optimizer):
                 state["step"] = _C.tensor(0.0)
                 state["prev"] = _C.zeros_like(param)
                 state["step_size"] = _C.full_like(param.detach(), float(group["lr"]))
-            state["step"].add_(1)
+            count_step(state)
             turn = grad.mul(state["prev"]).sign()
             factor = turn.masked_fill(turn > 0, grow).masked_fill_(turn < 0, shrink)
             factor.masked_fill_(turn == 0, 1.0)
