@@ -89,6 +89,8 @@ def test_kinds_of_tensors(strategy: str) -> None:
     marked.note = 3  # type: ignore[attr-defined]
     assert type(through(marked)) is Marked and through(marked).note == 3
     assert through(weft.empty(0, 4)).shape == (0, 4)
+    meta = through(nn.Linear(2, 3, device="meta")).weight
+    assert meta.is_meta and type(meta) is nn.Parameter and meta.stride() == (2, 1)
     assert through(weft.tensor(5)).item() == 5
     assert through(weft.arange(5)[::-2]).tolist() == [4, 2, 0]
     with pytest.raises(RuntimeError, match="send: expected a leaf tensor"):

@@ -517,6 +517,7 @@ def test_objects_come_back_where_they_are_allowed() -> None:
     assert got["schedule"].optimizer is got["optimizer"]
     parameters = list(got["net"].parameters())
     assert all(map(lambda a, b: a is b, got["optimizer"].param_groups[0]["params"], parameters))
+    net.zero_grad()  # files have no gradients
     for each in (net, got["net"]):
         each(x).sum().backward()
     optimizer.step()

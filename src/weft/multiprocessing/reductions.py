@@ -21,7 +21,9 @@ def _receive(open_handle: Any, args: tuple[Any, ...]) -> _tensor._Shared:
 
 
 def reduce_shared(shared: _tensor._Shared) -> tuple[Any, ...]:
-    """The storage under a tensor that is being pickled."""
+    """The storage under a tensor that is being pickled; on the device meta its size alone."""
+    if shared.bytes.is_meta:
+        return shared.__reduce_ex__(2)
     return _receive, sharing.handle_of(shared.bytes)
 
 

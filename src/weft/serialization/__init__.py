@@ -9,6 +9,13 @@ from weft.serialization import safetensors as safetensors
 from weft.serialization._load import load as load
 from weft.serialization._save import save as save
 from weft.serialization.errors import LoadError as LoadError
+from weft.serialization.options import LoadEndianness as LoadEndianness
+from weft.serialization.options import get_crc32_options as get_crc32_options
+from weft.serialization.options import get_default_load_endianness as get_default_load_endianness
+from weft.serialization.options import get_default_mmap_options as get_default_mmap_options
+from weft.serialization.options import set_crc32_options as set_crc32_options
+from weft.serialization.options import set_default_load_endianness as set_default_load_endianness
+from weft.serialization.options import set_default_mmap_options as set_default_mmap_options
 from weft.serialization.safe_globals import add_safe_globals as add_safe_globals
 from weft.serialization.safe_globals import clear_safe_globals as clear_safe_globals
 from weft.serialization.safe_globals import get_safe_globals as get_safe_globals

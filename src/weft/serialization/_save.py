@@ -51,6 +51,8 @@ def save(
             write(file)
     elif hasattr(f, "write"):
         _writer(obj, "archive", _use_new_zipfile_serialization)(f)
+        if hasattr(f, "flush"):  # somebody may read the file by its name
+            f.flush()
     else:
         raise TypeError(f"save: expected a path or a writable file, got {type(f).__name__}")
 

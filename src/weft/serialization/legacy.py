@@ -34,7 +34,7 @@ def load_legacy(
     The object is read twice: where its storages are in the file is known only behind it.
     """
     data = source.read(0, source.size)
-    begin, extents = _survey(source, data, find)
+    begin, end, extents = _survey(source, data, find)
 
     def read(key: str, size: int, dtype: Any) -> Tensor:
         offset, count = extents[key]
@@ -45,13 +45,16 @@ def load_legacy(
     storages = Storages(read, map_location)
     reader = Unpickler(data, find, storages.persistent, set_state, encoding)
     reader.position = begin
-    return reader.load()
+    result = reader.load()
+    source.leave_at(end)  # another object may follow
+    return result
 
 
 def _survey(
     source: Source, data: bytes, find: Callable[[str, str], Any]
-) -> tuple[int, dict[str, tuple[int, int]]]:
-    """Where the pickle of the object begins, and place and size of each storage's bytes."""
+) -> tuple[int, int, dict[str, tuple[int, int]]]:
+    """Where the pickle of the object begins, where the file of it ends, and place and size of each
+    storage's bytes."""
     dtypes: dict[str, Any] = {}
 
     def note(identity: Any) -> TypedStorage:
@@ -80,7 +83,7 @@ def _survey(
         size = count * (1 if dtype is None else dtype.itemsize)
         extents[key] = (at + 8, size)
         at += 8 + size
-    return begin, extents
+    return begin, at, extents
 
 
 def _find_nothing(find: Callable[[str, str], Any], module: str, name: str) -> Any:

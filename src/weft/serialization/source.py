@@ -73,6 +73,11 @@ class Source:
             done += got
         return result
 
+    def leave_at(self, offset: int) -> None:
+        """Lets a file that can seek stand there."""
+        if self._map is None and self._data is None:
+            self._file.seek(self._start + offset)
+
     def _check(self, offset: int, count: int) -> None:
         if offset < 0 or count < 0 or offset + count > self.size:
             raise LoadError(

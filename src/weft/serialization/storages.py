@@ -10,6 +10,7 @@ from weft import _C
 from weft._C import Tensor
 from weft.serialization.errors import LoadError, shown
 from weft.serialization.globals import StorageType
+from weft.serialization.options import LoadEndianness, get_default_load_endianness
 from weft.serialization.unpickle import Arguments
 from weft.serialization.zip_reader import ZipReader
 from weft.storage import TypedStorage, UntypedStorage
@@ -88,7 +89,9 @@ def storages_of(
     archive: ZipReader, folder: str, map_location: MapLocation, mapped: bool = False
 ) -> Storages:
     """The storages of a folder of an archive, whose records are named by their keys."""
-    order = archive.read("byteorder", 64) if "byteorder" in archive else b"little"
+    order = b"big" if get_default_load_endianness() is LoadEndianness.BIG else b"little"
+    if "byteorder" in archive:
+        order = archive.read("byteorder", 64)
     if order not in (b"little", b"big"):
         raise LoadError(f"load: expected the byte order little or big, got {shown(order)}")
     big = order == b"big"
@@ -112,6 +115,10 @@ def storages_of(
 
 def description(identity: Any) -> tuple[Any, str, str, int]:
     """Dtype, key, location and bytes of the storage that a persistent id describes."""
+    if type(identity) is Arguments:  # Python 2 wrote bytes, which encoding="bytes" leaves
+        identity = Arguments(
+            x.decode("ascii", "replace") if type(x) is bytes else x for x in identity
+        )
     if type(identity) is not Arguments or len(identity) not in (5, 6) or identity[0] != "storage":
         raise LoadError("load: expected the description of a storage, got something else")
     kind, key, location, count = identity[1:5]
