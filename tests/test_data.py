@@ -288,8 +288,28 @@ def test_order_equals_torch() -> None:
         order += [list(data.RandomSampler(numbers, replacement=True, num_samples=40))]
         order += [list(data.RandomSampler(numbers, num_samples=50))]
         order += [list(data.SubsetRandomSampler([9, 8, 7, 6]))]
+        order += [list(data.DataLoader(range(23), batch_size=None, shuffle=True))]
+        weighted = data.WeightedRandomSampler(lib.arange(1.0, 9.0), 6)
+        order += [list(data.DataLoader(range(8), batch_size=None, sampler=weighted))]
         orders.append((order, lib.rand(3).tolist()))
     assert orders[0] == orders[1]
+
+
+@both
+@pytest.mark.parametrize("replacement", [False, True])
+def test_orders_are_drawn_at_the_first_index(lib: Any, replacement: bool) -> None:
+    data = lib.utils.data
+    for sampler in (
+        data.RandomSampler(range(9), replacement=replacement),
+        data.WeightedRandomSampler([1.0] * 9, 9, replacement),
+        data.SubsetRandomSampler(range(9)),
+    ):
+        passes = [iter(sampler), iter(sampler)]
+        firsts = []
+        for each in passes:
+            lib.manual_seed(0)
+            firsts.append(next(each))
+        assert firsts[0] == firsts[1]
 
 
 @both

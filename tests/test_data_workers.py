@@ -284,6 +284,20 @@ def test_persistent_workers_stay() -> None:
     assert [batch.item() for batch in loader] == list(range(20))
 
 
+def test_persistent_workers_end_with_their_iterator() -> None:
+    iterator: Any = iter(DataLoader(range(20), num_workers=2, persistent_workers=True))
+    next(iterator)
+    workers = iterator._workers
+    gc.disable()
+    try:
+        del iterator
+        for worker in workers:
+            worker.join(30)
+            assert not worker.is_alive()
+    finally:
+        gc.enable()
+
+
 @pytest.mark.parametrize("factor", [1, 2, 3])
 def test_workers_are_so_many_batches_ahead(factor: int) -> None:
     loaded = weft.zeros(2, 40, dtype=weft.int64).share_memory_()  # by worker and sample

@@ -155,7 +155,7 @@ class DataLoader(Generic[T_co]):
         if self._iterator is None:
             self._iterator = self._get_iterator()
         else:
-            self._iterator._reset()
+            self._iterator._reset(self)
         return self._iterator
 
     def _get_iterator(self) -> _BaseDataLoaderIter:

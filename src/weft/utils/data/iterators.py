@@ -28,7 +28,9 @@ class _BaseDataLoaderIter:
     """What both kinds of passes have in common: the order, and counting what is given out."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
-        self._loader = loader
+        # Not the loader: it may hold this iterator, whose workers end with the last reference.
+        self._num_workers = loader.num_workers
+        self._told_length = loader._IterableDataset_len_called
         self._dataset = loader.dataset
         self._index_sampler = loader._index_sampler
         self._sampler_iter: Iterator[Any] = iter(loader._index_sampler)
@@ -42,7 +44,8 @@ class _BaseDataLoaderIter:
                 stacklevel=4,
             )
 
-    def _reset(self) -> None:
+    def _reset(self, loader: DataLoader[Any]) -> None:
+        self._told_length = loader._IterableDataset_len_called
         self._sampler_iter = iter(self._index_sampler)
         self._num_yielded = 0
 
@@ -52,7 +55,7 @@ class _BaseDataLoaderIter:
     def __next__(self) -> Any:
         batch = self._next_data()
         self._num_yielded += 1
-        told = self._loader._IterableDataset_len_called
+        told = self._told_length
         if told is not None and self._num_yielded > told:
             self._warn_of_length(told)
         return batch
@@ -65,7 +68,7 @@ class _BaseDataLoaderIter:
             f"Length of IterableDataset {self._dataset} was reported to be {told} (when accessing "
             f"len(dataloader)), but {self._num_yielded} samples have been fetched."
         )
-        if self._loader.num_workers > 0:
+        if self._num_workers > 0:
             text += (
                 " With workers, the data set may give every worker all samples: see the example "
                 "in IterableDataset's documentation."
@@ -114,7 +117,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         super().__init__(loader)
-        self._num_workers = loader.num_workers
+        self._persistent = loader.persistent_workers
         self._timeout = loader.timeout
         self._in_order = loader.in_order
         assert loader.prefetch_factor is not None
@@ -153,9 +156,9 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         for _ in range(self._prefetch_factor * self._num_workers):
             self._give_next()
 
-    def _reset(self) -> None:
+    def _reset(self, loader: DataLoader[Any]) -> None:
         """The next epoch of persistent workers; what they still do for the last one is dropped."""
-        super()._reset()
+        super()._reset(loader)
         for number in sorted(self._arrived):
             self._let_go(self._owner[number], self._arrived[number])
         self._pool.begin_epoch()
@@ -194,7 +197,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         deadline = time.monotonic() + self._timeout if self._timeout else None
         while (number := self._ready()) is None:
             if not self._owner:
-                if not self._loader.persistent_workers:
+                if not self._persistent:
                     self._stop()
                 raise StopIteration
             self._hear(deadline)

@@ -66,12 +66,14 @@ class RandomSampler(Sampler[int]):
         """How many indices one epoch has."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
-    def __iter__(self) -> Iterator[int]:
+    def __iter__(self) -> Iterator[int]:  # draws at the first index, as PyTorch: loaders draw too
         generator = self.generator
         if generator is None:
             generator = Generator()
             generator.manual_seed(draw_seed())
-        return self._with_replacement(generator) if self.replacement else self._orders(generator)
+        yield from (
+            self._with_replacement(generator) if self.replacement else self._orders(generator)
+        )
 
     def _orders(self, generator: Any) -> Iterator[int]:
         size = len(self.data_source)
@@ -141,7 +143,7 @@ class WeightedRandomSampler(Sampler[int]):
         drawn = _C.multinomial(
             self.weights, self.num_samples, self.replacement, generator=self.generator
         )
-        return iter(drawn.tolist())
+        yield from drawn.tolist()
 
     def __len__(self) -> int:
         return self.num_samples
