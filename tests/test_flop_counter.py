@@ -122,3 +122,24 @@ def test_formulas_of_programs(monkeypatch):
         flop_counter.register_flop_formula(weft.mm)
     with pytest.warns(UserWarning, match="mods argument is not needed"):
         FlopCounterMode(weft.nn.ReLU())
+
+
+class Product(weft.autograd.Function):
+    @staticmethod
+    def forward(ctx, a, b):
+        ctx.save_for_backward(a, b)
+        return a @ b
+
+    @staticmethod
+    def backward(ctx, grad):
+        a, b = ctx.saved_tensors
+        return grad @ b.t(), a.t() @ grad
+
+
+def test_products_in_the_backward_of_functions_and_into_given_tensors():
+    a, b = (weft.ones(5, 5, requires_grad=True) for _ in range(2))
+    with FlopCounterMode(display=False) as counter:
+        assert sum(counter.flop_counts["Global"].values()) == 0
+        Product.apply(a, b).sum().backward()
+        weft.mm(a.detach(), b.detach(), out=weft.empty(5, 5))
+    assert counter.get_total_flops() == 1000

@@ -153,7 +153,7 @@ def test_trees() -> None:
     assert tree.tree_map_only(int, lambda x: -x, [1, [None]]) == [-1, [None]]
     assert tree.tree_leaves([1, [2]], is_leaf=lambda x: x == [2]) == [1, [2]]
     assert tree.tree_structure(3).is_leaf() and tree.tree_structure([1]) != spec
-    with pytest.raises(ValueError, match="tree_map: expected trees of one structure"):
+    with pytest.raises(ValueError, match="flatten_up_to: expected a tree that begins as"):
         tree.tree_map(lambda x, y: x, [1], (1,))
     with pytest.raises(ValueError, match="tree_unflatten: expected 5 leaves, got 1"):
         tree.tree_unflatten([1], spec)

@@ -182,3 +182,52 @@ def test_paths_through_classes_that_name_their_parts(lib: Any) -> None:
         parts, context = getattr(tree, f"_{name}_flatten_with_keys")(value)
         flat = getattr(tree, f"_{name}_flatten")(value)
         assert ([part for _, part in parts], context) == flat
+
+
+@both
+def test_structures_are_counted_shown_and_hashed(lib: Any) -> None:
+    p = tree_of(lib)
+    spec = p.tree_structure([1, (2, {"a": 3}), []])
+    assert (spec.num_nodes, spec.num_children, spec.num_leaves) == (7, 3, 3)
+    assert p.tree_structure(1).num_nodes == 1 and spec.child(0) == spec.children()[0]
+    shown = ["TreeSpec(list, None, [*,", "  TreeSpec(tuple, None, [*,",
+             "    TreeSpec(dict, ['a'], [*])]),", "  TreeSpec(list, None, [])])"]  # fmt: skip
+    assert repr(spec) == "\n".join(shown)
+    assert p.treespec_pprint(spec) == "[*, (*, {'a': *}), []]"
+    assert len({spec, p.tree_structure([4, (5, {"a": 6}), []]), p.tree_structure([])}) == 2
+
+
+UP_TO: list[tuple[Any, Any, Any]] = [
+    ([1, 2], [[3, 4], {"a": 1}], [[3, 4], {"a": 1}]),
+    ({"a": 1, "b": (2,)}, {"b": ((4,),), "a": 3}, [3, (4,)]),
+    ({"a": 1, "b": 2}, OrderedDict(b=4, a=3), [3, 4]),
+    ([1, 2], (1, 2), None),
+    ([1, 2], [1], None),
+    ([1, 2], 1, None),
+    ({"a": 1}, {"b": 1}, None),
+    ({"a": 1}, {"a": 1, "b": 1}, None),
+]
+
+
+@both
+@pytest.mark.parametrize("number", range(len(UP_TO)))
+def test_trees_are_flattened_up_to_a_structure(lib: Any, number: int) -> None:
+    p, (tree, deeper, expected) = tree_of(lib), UP_TO[number]
+    if expected is None:
+        for call in (p.tree_structure(tree).flatten_up_to, lambda x: p.tree_map(max, tree, x)):
+            with pytest.raises(ValueError):
+                call(deeper)
+        return
+    assert p.tree_structure(tree).flatten_up_to(deeper) == expected
+    mapped = p.tree_leaves(p.tree_map(lambda leaf, part: (leaf, part), tree, deeper))
+    assert mapped == [x for pair in zip(p.tree_leaves(tree), expected) for x in p.tree_leaves(pair)]
+
+
+@both
+@pytest.mark.parametrize(
+    ("tree", "expected"),
+    [(0, [0, 0, 0]), ([0, 1], [0, 1, 1]), ([0, (1, 2)], [0, 1, 2]), ([0, [1, 2]], None), ([0], None)],
+)  # fmt: skip
+def test_trees_that_end_early_are_broadcast(lib: Any, tree: Any, expected: Any) -> None:
+    p = tree_of(lib)
+    assert p._broadcast_to_and_flatten(tree, p.tree_structure([7, (8, 9)])) == expected

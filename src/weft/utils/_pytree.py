@@ -38,7 +38,7 @@ class _Kind(NamedTuple):
     flatten_with_keys_fn: Callable[[Any], tuple[list[tuple[Any, Any]], Any]] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TreeSpec:
     """The structure of a tree: its kind of container, what it knows besides, and its parts."""
 
@@ -53,9 +53,57 @@ class TreeSpec:
             return 1
         return sum(child.num_leaves for child in self.children_specs)
 
+    @property
+    def num_children(self) -> int:
+        """How many parts there are right below."""
+        return len(self.children_specs)
+
+    @property
+    def num_nodes(self) -> int:
+        """How many containers and leaves there are."""
+        return 1 + sum(child.num_nodes for child in self.children_specs)
+
+    def __hash__(self) -> int:
+        return hash((self.type, tuple(self.children_specs)))  # contexts may be lists
+
+    def __repr__(self) -> str:
+        parts = ",\n".join(repr(child) for child in self.children_specs).replace("\n", "\n  ")
+        return f"TreeSpec({self.type.__name__}, {self.context}, [{parts}])"
+
     def is_leaf(self) -> bool:
         """Whether the tree is one leaf."""
         return self.type is None
+
+    def children(self) -> list[TreeSpec]:
+        """The parts right below."""
+        return list(self.children_specs)
+
+    def child(self, index: int) -> TreeSpec:
+        """The part of an index."""
+        return self.children_specs[index]
+
+    def flatten_up_to(self, tree: Any) -> list[Any]:
+        """The parts of a tree at the places of the leaves. ValueError where a container is another
+        one; dicts of all kinds are alike, in any order.
+
+        >>> tree_structure([1, 2]).flatten_up_to([(3, 4), 5])
+        [(3, 4), 5]
+        """
+        if self.is_leaf():
+            return [tree]
+        kind, how = _kind_of(tree, None)
+        if self.type in _DICTS and kind in _DICTS:
+            keys = self.context[1] if self.type is defaultdict else self.context
+            parts = [tree[key] for key in keys if key in tree]
+            same = len(parts) == len(keys) == len(tree)
+        else:
+            parts, context = how.flatten_fn(tree) if how else ([], None)
+            same = kind == self.type and len(parts) == self.num_children
+            same = same and (kind is deque or context == self.context)
+        if not same:
+            raise ValueError(f"flatten_up_to: expected a tree that begins as {self}, got {tree!r}")
+        children = zip(self.children_specs, parts)
+        return [found for child, part in children for found in child.flatten_up_to(part)]
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:
         """tree_unflatten of the leaves."""
@@ -67,6 +115,12 @@ class LeafSpec(TreeSpec):
 
     def __init__(self) -> None:
         super().__init__(None, None, [])
+
+    def __repr__(self) -> str:
+        return "*"
+
+
+_DICTS = (dict, OrderedDict, defaultdict)
 
 
 def _named(value: Any) -> bool:
@@ -311,19 +365,39 @@ def tree_structure(tree: PyTree, is_leaf: IsLeaf = None) -> TreeSpec:
 def tree_map(
     func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: IsLeaf = None
 ) -> PyTree:
-    """The tree of func(leaf, and the leaves at its place in the other trees).
+    """The tree of func(leaf, and what the other trees have at its place). ValueError for trees of
+    other containers.
 
     >>> tree_map(lambda x, y: x + y, [1, (2,)], [10, (20,)])
     [11, (22,)]
     """
     leaves, spec = tree_flatten(tree, is_leaf)
-    columns = [leaves]
-    for rest in rests:
-        others, other_spec = tree_flatten(rest, is_leaf)
-        if other_spec != spec:
-            raise ValueError("tree_map: expected trees of one structure, got two")
-        columns.append(others)
+    columns = [leaves, *(spec.flatten_up_to(rest) for rest in rests)]
     return tree_unflatten([func(*values) for values in zip(*columns)], spec)
+
+
+def _broadcast_to_and_flatten(
+    tree: PyTree, treespec: TreeSpec, is_leaf: IsLeaf = None
+) -> list[Any] | None:
+    """The leaves of a tree that ends earlier than a structure, each as often as the structure has
+    leaves there; None where they are of other kinds.
+
+    >>> _broadcast_to_and_flatten([0, 1], tree_structure(["a", ("b", "c")]))
+    [0, 1, 1]
+    """
+    kind, how = _kind_of(tree, is_leaf)
+    if how is None:
+        return [tree] * treespec.num_leaves
+    parts, context = how.flatten_fn(tree)
+    if (kind, context, len(parts)) != (treespec.type, treespec.context, treespec.num_children):
+        return None
+    found = [
+        _broadcast_to_and_flatten(part, child, is_leaf)
+        for part, child in zip(parts, treespec.children_specs)
+    ]
+    if any(each is None for each in found):
+        return None
+    return [leaf for each in found for leaf in each or ()]
 
 
 def tree_map_(
@@ -432,6 +506,15 @@ def tree_map_with_path(
     return tree_map(
         lambda place, *leaves: func(paths[place], *leaves), ordered, tree, *rests, is_leaf=None
     )
+
+
+def treespec_pprint(treespec: TreeSpec) -> str:
+    """A structure as a tree of stars.
+
+    >>> treespec_pprint(tree_structure([1, {"a": 2}]))
+    "[*, {'a': *}]"
+    """
+    return repr(tree_unflatten([LeafSpec()] * treespec.num_leaves, treespec))
 
 
 # Structures as texts ----------------------------------------------------------------------------

@@ -93,7 +93,7 @@ class FlopCounterMode(TorchFunctionMode):
             for key, each in (custom_mapping or {}).items()
         }
         self.flop_registry: dict[Any, Callable[..., int]] = {**flop_registry, **custom}
-        self.flop_counts: dict[str, dict[Any, int]] = {}
+        self.flop_counts: dict[str, dict[Any, int]] = defaultdict(lambda: defaultdict(int))
         self._modules = _ModuleNames()
         self._active = False
 
@@ -153,7 +153,9 @@ class FlopCounterMode(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         """The function's result; what it takes is counted."""
-        kwargs = kwargs or {}
+        kwargs = dict(kwargs or {})
+        if func is Tensor.backward:  # functions of a program may multiply in it
+            return self._inside(_backward, args, kwargs)
         packet = getattr(func, "overloadpacket", func)
         formula = self.flop_registry.get(packet)
         known = FORMULAS.get(getattr(packet, "__name__", ""))
@@ -162,7 +164,9 @@ class FlopCounterMode(TorchFunctionMode):
         result = func(*args, **kwargs)
         if formula is not None:
             self._add(packet, formula(*args, out_val=result, **kwargs), self._modules.open())
-        elif known is not None and (made := known(result, *args, **kwargs)) is not None:
+            return result
+        kwargs.pop("out", None)
+        if known is not None and (made := known(result, *args, **kwargs)) is not None:
             self._count(made, result)
         return result
 
@@ -188,8 +192,15 @@ class FlopCounterMode(TorchFunctionMode):
 
     def _add(self, key: Any, flops: int, names: Iterable[str]) -> None:
         for name in names:
-            counts = self.flop_counts.setdefault(name, defaultdict(int))
-            counts[key] += flops
+            self.flop_counts[name][key] += flops
+
+
+def _backward(
+    tensor: Tensor, gradient: Any = None, retain_graph: Any = None, create_graph: bool = False,
+    inputs: Any = None,
+) -> None:  # fmt: skip
+    """Tensor.backward, which modes see whole."""
+    weft.autograd.backward(tensor, gradient, retain_graph, create_graph, inputs=inputs)
 
 
 def _key(name: str) -> Any:
