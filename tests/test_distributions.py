@@ -679,3 +679,30 @@ def test_values_stand_beside_the_components_of_a_mixture() -> None:
     normals = d.Independent(d.Normal(weft.zeros(5, 3, 2), 1.0), 1)
     mixture = d.MixtureSameFamily(d.Categorical(weft.ones(5, 3)), normals)
     assert mixture._pad(weft.ones(5, 2)).shape == (5, 1, 2)
+
+
+@both
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_samples_of_small_concentrations_are_inside(lib: Any, dtype: str) -> None:
+    lib.manual_seed(0)
+    small = lib.tensor([1e-2, 1e-2], dtype=getattr(lib, dtype))
+    for drawn in (
+        lib.distributions.Beta(small, small).sample([2000]),
+        lib.distributions.Dirichlet(small).sample([2000]),
+    ):
+        assert drawn.min() > 0 and drawn.max() < 1
+
+
+@both
+@pytest.mark.parametrize("logits", [-1e9, -60.0, 60.0, 1e9])
+def test_a_continuous_bernoulli_of_large_logits(lib: Any, logits: float) -> None:
+    family = lib.distributions.ContinuousBernoulli(logits=lib.tensor(logits))
+    assert family.log_prob(lib.tensor(float(logits > 0))).item() == pytest.approx(2.7690, abs=1e-4)
+    assert math.isfinite(family.entropy()) and math.isfinite(family.mean)
+
+
+@both
+def test_an_independent_distribution_has_a_dependent_support(lib: Any) -> None:
+    constraints = lib.distributions.constraints
+    assert isinstance(lib.distributions.Independent.support, constraints.Constraint)
+    assert constraints.is_dependent(lib.distributions.Independent.support)

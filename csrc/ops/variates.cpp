@@ -155,14 +155,17 @@ Tensor _sample_dirichlet(const Tensor& self, const Ref<Generator>& generator) {
   WEFT_CHECK(self.dim() > 0, op, ": expected 1 dim or more, got 0");
   const Tensor drawn = draw_gammas(op, self, DType::F64, least_of(DType::F64), generator);
   const int64_t count = self.sizes().back(), rows = count ? self.numel() / count : 0;
+  // Inside of (0, 1), where densities are finite.
   const double least = least_of(self.dtype());
+  const double most =
+      self.dtype() == DType::F64 ? std::nextafter(1.0, 0.0) : std::nextafter(1.0F, 0.0F);
   for (int64_t r = 0; r < rows; ++r) {
     double* row = drawn.data_as<double>() + r * count;
     double total = 0;
     for (int64_t i = 0; i < count; ++i) total += row[i];
     for (int64_t i = 0; i < count; ++i) {
       const double share = row[i] / total;
-      row[i] = share < least ? least : share;
+      row[i] = std::clamp(share, least, most);
     }
   }
   return as_dtype(drawn, self.dtype());

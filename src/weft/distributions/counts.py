@@ -15,7 +15,7 @@ from weft.distributions.discrete import Categorical, Odds
 from weft.distributions.distribution import Distribution, Size
 from weft.distributions.exp_family import ExponentialFamily
 from weft.distributions.gamma import Gamma
-from weft.distributions.utils import broadcast_all, clamp_probs
+from weft.distributions.utils import broadcast_all, clamp_probs, lazy_property, logits_to_probs
 from weft.nn import functional as F
 
 
@@ -304,6 +304,11 @@ class ContinuousBernoulli(Odds, ExponentialFamily):
         setattr(self, "probs" if logits is None else "logits", given)
         self._lims = lims
         super().__init__(given.shape, validate_args=validate_args)
+
+    @lazy_property
+    def probs(self) -> Tensor:
+        """Probabilities, kept off 0 and 1."""
+        return clamp_probs(logits_to_probs(self.logits, True))
 
     def _off_center(self) -> tuple[Tensor, Tensor]:
         """Where formulas hold, and probabilities that are outside of lims everywhere."""

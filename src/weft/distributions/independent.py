@@ -45,7 +45,7 @@ class Independent(Distribution):
         doc="As the base, where no dimension of the batch was taken.",
     )
 
-    @property
+    @constraints.dependent_property
     def support(self) -> constraints.Constraint:
         """The values."""
         base = self.base_dist.support

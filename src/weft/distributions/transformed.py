@@ -42,7 +42,9 @@ class TransformedDistribution(Distribution):
         transforms: Transform | Sequence[Transform],
         validate_args: bool | None = None,
     ) -> None:
-        self.transforms = [transforms] if isinstance(transforms, Transform) else list(transforms)
+        if not isinstance(transforms, list | tuple):
+            transforms = [transforms]  # type: ignore[list-item]
+        self.transforms = list(transforms)
         if not all(isinstance(each, Transform) for each in self.transforms):
             raise ValueError(
                 f"{type(self).__name__}: expected a transform or several, got {transforms!r}"
