@@ -12,7 +12,7 @@ import math
 import pickle
 import warnings
 import weakref
-from collections import OrderedDict
+from collections import OrderedDict, namedtuple
 from collections.abc import Callable
 from typing import Any
 
@@ -260,10 +260,12 @@ def a_hook_is_called_once_after_an_error_of_hooks(lib: Any) -> Any:
 def a_regular_backward_hook_of_all_modules(lib: Any) -> Any:
     m, seen, x = lib.nn.ReLU(), [], lib.ones(2, requires_grad=True)
     module = lib.nn.modules.module
+    module._global_is_full_backward_hook = None  # PyTorch remembers the kind of earlier tests
     handle = module.register_module_backward_hook(lambda *_: seen.append("shared"))
     m.register_full_backward_hook(lambda *_: seen.append("own"))
     m(x).sum().backward()
     handle.remove()
+    module._global_is_full_backward_hook = None
     both = list(seen)
     m(x).sum().backward()
     return both, seen[2:], x.grad[0].item()
@@ -296,6 +298,41 @@ def a_hook_of_loading_does_not_keep_its_module(lib: Any) -> Any:
         return gone(), seen
     finally:
         gc.enable()
+
+
+@gives((["c.weight"], True, [False, True], [0, 0]))
+def loading_shows_children_their_own_part_and_keeps_parameters(lib: Any) -> Any:
+    m, seen = example(lib), []
+    m.c.register_load_state_dict_pre_hook(lambda module, state, *_: seen.extend(state))
+    m.load_state_dict(m.state_dict())
+    given = {name: lib.nn.Parameter(x.clone()) for name, x in m.named_parameters()}
+    m.w.requires_grad_(False)
+    gc.collect()
+    m.load_state_dict({**m.state_dict(), **given}, assign=True)
+    found = gc.collect()
+    flags = [m.w.requires_grad, m.c.weight.requires_grad]
+    return seen[:1], m.w is given["w"], flags, [found, gc.collect()]
+
+
+@gives(["Pair", RuntimeError, RuntimeError])
+def full_backward_hooks_keep_named_tuples_and_count_gradients(lib: Any) -> Any:
+    kind = namedtuple("Pair", "x y")
+
+    class Two(lib.nn.Module):  # type: ignore[misc]
+        def forward(self, x: Any) -> Any:
+            return kind(x * 2, x)
+
+    m, x = Two(), lib.ones(1, requires_grad=True)
+    handle = m.register_full_backward_hook(lambda *_: None)
+    found: list[Any] = [type(m(x)).__name__]
+    handle.remove()
+    for register in (m.register_full_backward_hook, m.register_full_backward_pre_hook):
+        handle = register(lambda module, *grads: (*grads[0], None))
+        with pytest.raises(RuntimeError) as caught:
+            m(x)[0].backward()
+        found.append(caught.type)
+        handle.remove()
+    return found
 
 
 @gives([[True, True, True], [False, True, True]])

@@ -395,7 +395,7 @@ def test_shared_heads() -> None:
 
 
 def test_attention_errors() -> None:
-    with pytest.raises(ValueError, match="expected num_heads that divides embed_dim, got 3 and 8"):
+    with pytest.raises(AssertionError, match="num_heads that divides embed_dim, got 3 and 8"):
         nn.MultiheadAttention(8, 3)
     with pytest.raises(RuntimeError, match="activation 'relu', 'gelu' or a function, got 'sin'"):
         nn.TransformerEncoderLayer(8, 2, activation="sin")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -239,3 +240,77 @@ def test_cross_map_lrn(lib: Any) -> None:
 def test_gradient_of_cross_map_lrn() -> None:
     x = weft.arange(1.0, 25.0, dtype=weft.float64).reshape(1, 6, 2, 2).cos().requires_grad_()
     assert weft.autograd.gradcheck(weft.nn.CrossMapLRN2d(3, alpha=0.3), (x,))
+
+
+@both
+@pytest.mark.parametrize(
+    ("name", "shape", "warned"),
+    [
+        ("dropout2d", (2, 2), True),
+        ("dropout2d", (1, 2, 3), True),
+        ("dropout2d", (1, 2, 3, 4), False),
+        ("dropout2d", (1, 2, 3, 4, 5), True),
+        ("dropout3d", (2, 2), True),
+        ("dropout3d", (2, 3, 4, 5), False),
+        ("dropout3d", (1, 2, 2, 2, 2, 2), True),
+    ],
+)
+def test_channels_that_are_dropped_from_odd_shapes(
+    lib: Any, name: str, shape: tuple[int, ...], warned: bool
+) -> None:
+    drop = getattr(lib.nn.functional, name)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = drop(lib.ones(shape), 0.5, True)
+    assert result.shape == shape and bool(caught) == warned
+    assert set(result.unique().tolist()) <= {0.0, 2.0}
+
+
+@both
+def test_nothing_is_initialized_with_a_warning(lib: Any) -> None:
+    for init in (lib.nn.init.kaiming_normal_, lib.nn.init.kaiming_uniform_):
+        with pytest.warns(UserWarning, match="zero-element"):
+            init(lib.empty(0, 2))
+
+
+@both
+@pytest.mark.filterwarnings("ignore:Lazy modules are a new feature")
+def test_lazy_transposed_convolutions_take_sizes(lib: Any) -> None:
+    layer = lib.nn.LazyConvTranspose2d(2, 3, 2)
+    assert layer(lib.ones(1, 2, 4, 4), output_size=[10, 9]).shape == (1, 2, 10, 9)
+
+
+@both
+@pytest.mark.parametrize("mode", ["constant", "reflect", "replicate", "circular"])
+def test_pads_of_nothing_are_copies(lib: Any, mode: str) -> None:
+    x = lib.ones(1, 3, 4, 4, requires_grad=True)
+    padded = lib.nn.functional.pad(x, (0, 0, 0, 0), mode=mode)
+    padded.sum().backward()
+    padded.data.fill_(4)
+    assert x.max().item() == 1 and x.grad.min().item() == 1
+
+
+@both
+def test_the_last_buffer_says_whether_it_is_saved(lib: Any) -> None:
+    module = lib.nn.Module()
+    for persistent in (False, True, False):
+        module.b = lib.nn.Buffer(lib.rand(2), persistent=persistent)
+        assert len(list(module.buffers())) == 1 and len(module.state_dict()) == persistent
+
+
+@both
+def test_the_last_of_many_pixels(lib: Any) -> None:
+    x = lib.ones(1, 1, (1 << 24) + 4)  # float32 counts in twos here
+    x[..., -1] = 0.5
+    for mode, expected in (("linear", 0.5), ("nearest", 1.0)):
+        align = {"align_corners": True} if mode == "linear" else {}
+        found = lib.nn.functional.interpolate(x, 2, mode=mode, **align)
+        assert found[0, 0, -1].item() == expected
+
+
+@both
+def test_packed_sequences_of_all_dtypes(lib: Any) -> None:
+    packed = lib.nn.utils.rnn.pack_sequence([lib.ones(3)])
+    names = {"short": "int16", "char": "int8", "byte": "uint8", "int": "int32", "half": "float16"}
+    for name, dtype in names.items():
+        assert getattr(packed, name)().data.dtype == getattr(lib, dtype)

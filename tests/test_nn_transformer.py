@@ -98,9 +98,9 @@ def test_attention_refuses() -> None:
     x = weft.ones(2, 1, 4)
     text = "multi_head_attention_forward: expected"
     arguments = (weft.ones(12, 4), None, None, None, False, 0.0, weft.ones(4, 4), None)
-    with pytest.raises(RuntimeError, match=f"{text} a query of 2 or 3 dimensions, the last 6"):
+    with pytest.raises(AssertionError, match=f"{text} a query of 2 or 3 dimensions, the last 6"):
         nn.functional.multi_head_attention_forward(x, x, x, 6, 2, *arguments)
-    with pytest.raises(RuntimeError, match=f"{text} num_heads that divides 4, got 3"):
+    with pytest.raises(AssertionError, match=f"{text} num_heads that divides 4, got 3"):
         nn.functional.multi_head_attention_forward(x, x, x, 4, 3, *arguments)
     with pytest.raises(RuntimeError, match=r"Transformer: expected src and tgt of 4 features"):
         nn.Transformer(4, 2, 1, 1, 8)(weft.ones(2, 1, 3), x)

@@ -672,3 +672,30 @@ def test_limits_of_the_numbers_of_python(lib: Any) -> None:
     for limits, kind in ((lib.finfo, int), (lib.iinfo, float), (lib.iinfo, bool)):
         with pytest.raises(TypeError):
             limits(kind)
+
+
+@both
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_numbers_of_reductions_and_switches_of_parts(lib: Any) -> None:
+    enum = lib.nn.functional._Reduction
+    assert [enum.get_enum(name) for name in ("none", "mean", "sum")] == [0, 1, 2]
+    assert enum.legacy_get_enum(True, False, emit_warning=False) == 0
+    with pytest.raises(ValueError):
+        enum.get_enum("max")
+    with lib.backends.mkldnn.flags(enabled=False):
+        assert lib.cuda.is_tf32_supported() is False
+
+
+class Doubled:
+    def __call__(self, x: int) -> int:
+        return 2 * x
+
+    def method(self, x: int) -> int:
+        """Twice x."""
+        return 2 * x
+
+
+@both
+def test_methods_are_kept_from_the_compiler(lib: Any) -> None:
+    kept = lib.compiler.disable(Doubled().method)
+    assert kept(3) == 6 and kept.__name__ == "method" and kept.__doc__ == "Twice x."

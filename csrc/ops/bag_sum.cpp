@@ -115,8 +115,8 @@ void sum_bags(const Bags& bags, const T* rows, const ComputeType<T>* factors, T*
 
 void check_bags(const char* op, const Bags& bags, int64_t rows) {
   for (int64_t i = 0; i < bags.entries; ++i) {
-    WEFT_CHECK_INDEX(bags.indices[i] >= 0 && bags.indices[i] < rows, op, ": expected index in [0, ",
-                     rows - 1, "] for dim 0, got ", bags.indices[i]);
+    WEFT_CHECK(bags.indices[i] >= 0 && bags.indices[i] < rows, op, ": expected index in [0, ",
+               rows - 1, "] for dim 0, got ", bags.indices[i]);
   }
   int64_t before = 0;
   for (int64_t bag = 0; bag < bags.count; ++bag) {

@@ -49,6 +49,8 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: Any = 
         )
     if mode != "circular" and input.dtype == _C.bool:
         raise NotImplementedError(f"pad: expected a numeric dtype for mode {mode!r}, got bool")
+    if not any(widths):
+        return input.clone()  # never the input itself: writing the result changes nothing else
     if mode == "replicate" or (mode == "reflect" and pairs < 3):
         return _padded_in_full(input, widths, mode)
     return _padded_in_all(input, widths, mode)

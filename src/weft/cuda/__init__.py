@@ -83,8 +83,8 @@ _define = functools.partial(_absent.define, globals())
 _define(
     "False: there is no GPU to ask.",
     lambda _: False,
-    "is_initialized() is_bf16_supported(including_emulation=True) is_current_stream_capturing() "
-    "_is_in_bad_fork()",
+    "is_initialized() is_bf16_supported(including_emulation=True) is_tf32_supported() "
+    "is_current_stream_capturing() _is_in_bad_fork()",
 )
 _define(
     "0.",

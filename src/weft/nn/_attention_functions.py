@@ -104,7 +104,8 @@ def multi_head_attention_forward(
     values; static_k, static_v [n * heads, s, e / heads] stand for projected ones. Boolean masks
     forbid where they are true, floating ones are added to the scores: attn_mask [t, s] or [n *
     heads, t, s], key_padding_mask [n, s]. Gives [t, n, e] and, with need_weights, the weights [n,
-    t, s] (or of each head [n, heads, t, s]). Raises RuntimeError for shapes that do not fit.
+    t, s] (or of each head [n, heads, t, s]). Raises AssertionError for shapes of query, key, value
+    and key_padding_mask that do not fit, RuntimeError for others.
 
     >>> x, w = weft.ones(2, 1, 4), weft.eye(4)
     >>> output, weights = weft.nn.functional.multi_head_attention_forward(
@@ -116,12 +117,19 @@ def multi_head_attention_forward(
     """
     name = "multi_head_attention_forward"
     if query.dim() not in (2, 3) or query.size(-1) != embed_dim_to_check:
-        raise RuntimeError(
+        raise AssertionError(
             f"{name}: expected a query of 2 or 3 dimensions, the last {embed_dim_to_check}, "
             f"got shape {tuple(query.shape)}"
         )
+    if not query.dim() == key.dim() == value.dim():
+        raise AssertionError(
+            f"{name}: expected a key and a value of {query.dim()} dimensions as the query, got "
+            f"{key.dim()} and {value.dim()}"
+        )
+    if bias_k is not None and (static_k is not None or static_v is not None):
+        raise AssertionError(f"{name}: expected no bias_k and bias_v with static_k, got both")
     if embed_dim_to_check % num_heads:
-        raise RuntimeError(
+        raise AssertionError(
             f"{name}: expected num_heads that divides {embed_dim_to_check}, got {num_heads}"
         )
     if is_causal and attn_mask is None:
@@ -151,6 +159,11 @@ def multi_head_attention_forward(
     if add_zero_attn:
         k, v = (_C.cat([x, x.new_zeros(batch, num_heads, 1, x.size(-1))], 2) for x in (k, v))
         extra += 1
+    if key_padding_mask is not None and key_padding_mask.shape != (batch, k.size(2) - extra):
+        raise AssertionError(
+            f"{name}: expected a key_padding_mask of shape {(batch, k.size(2) - extra)}, got "
+            f"{tuple(key_padding_mask.shape)}"
+        )
     mask = _mask(attn_mask, key_padding_mask, q, k.size(2), extra)
     chance = dropout_p if training else 0.0
     told = None

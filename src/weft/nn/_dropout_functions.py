@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from weft import _C
 from weft._C import Tensor
 from weft._runtime.exports import list_own as _list_own
@@ -79,6 +81,15 @@ def dropout2d(
     >>> weft.nn.functional.dropout2d(weft.ones(1, 2, 1, 1), 1.0).flatten()
     tensor([0., 0.])
     """
+    if input.dim() not in (3, 4):
+        _warn_of_dims("dropout2d", input, "3 or 4")
+    elif input.dim() == 3:
+        warnings.warn(
+            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout "
+            "behavior is desired - input is interpreted as shape (N, C, L), where C is the channel "
+            "dim; dropout1d is for that",
+            stacklevel=3,
+        )
     return _channels("dropout2d", input, p, training, inplace)
 
 
@@ -93,7 +104,18 @@ def dropout3d(
     >>> weft.nn.functional.dropout3d(weft.ones(2, 1, 1, 1), 1.0).flatten()
     tensor([0., 0.])
     """
+    if input.dim() not in (4, 5):
+        _warn_of_dims("dropout3d", input, "4 or 5")
+        return _channels("dropout3d", input, p, training, inplace)
     return _of_samples("dropout3d", input, 5, p, training, inplace)
+
+
+def _warn_of_dims(function: str, input: Tensor, dims: str) -> None:
+    warnings.warn(
+        f"{function}: expected {dims} dims, got shape {tuple(input.shape)}, of which the second "
+        "dim is taken for channels",
+        stacklevel=4,
+    )
 
 
 def _of_samples(

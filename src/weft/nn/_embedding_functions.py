@@ -58,13 +58,16 @@ def _rows(weight: Tensor, rows: Tensor, padding: int, by_freq: bool, sparse: boo
 
 def _padding(function: str, padding_idx: int | None, weight: Tensor) -> int:
     """The row of the padding; -1 where there is none."""
+    bag = function == "embedding_bag"
     if weight.dim() != 2:
-        raise RuntimeError(f"{function}: expected a 2-d weight, got shape {tuple(weight.shape)}")
+        raise (ValueError if bag else RuntimeError)(
+            f"{function}: expected a 2-d weight, got shape {tuple(weight.shape)}"
+        )
     if padding_idx is None:
         return -1
     rows = weight.size(0)
     if not -rows <= padding_idx < rows:
-        raise ValueError(
+        raise (RuntimeError if bag else AssertionError)(
             f"{function}: expected padding_idx in [-{rows}, {rows}), got {padding_idx}"
         )
     return padding_idx % rows
@@ -101,7 +104,7 @@ def _offsets(input: Tensor, offsets: Tensor | None, include_last_offset: bool) -
                 "embedding_bag: expected offsets=None for an input of 2 dims, got some"
             )
         return _C.arange(input.size(0)) * input.size(1)
-    if input.dim() != 1 or offsets is None or offsets.dim() != 1 or offsets.numel() == 0:
+    if input.dim() != 1 or offsets is None or offsets.dim() != 1:
         raise ValueError(
             "embedding_bag: expected an input of 2 dims, or of 1 with offsets (n,), got shape "
             f"{tuple(input.shape)}"
@@ -110,10 +113,12 @@ def _offsets(input: Tensor, offsets: Tensor | None, include_last_offset: bool) -
         raise RuntimeError(f"embedding_bag: expected offsets of integers, got {offsets.dtype}")
     starts = offsets.to(_C.int64)
     if include_last_offset:
+        if not starts.numel():
+            raise RuntimeError("embedding_bag: expected one offset or more, got none")
         starts = starts[:-1]
     inside = bool((starts.diff() >= 0).all()) and int(starts[-1:].sum()) <= input.numel()
     if not inside or (starts.numel() and int(starts[0]) != 0):
-        raise ValueError(
+        raise RuntimeError(
             f"embedding_bag: expected offsets that rise from 0 to at most {input.numel()}, got "
             f"{[int(n) for n in offsets]}"
         )
@@ -143,8 +148,8 @@ def embedding_bag(
 
     - sparse: the gradient of the table is a sparse tensor of the rows that are named.
 
-    Raises ValueError for another mode and for shapes that do not fit, IndexError for integers
-    outside [0, n).
+    Raises ValueError for another mode and for shapes that do not fit, RuntimeError for
+    integers, offsets and a padding_idx that do not.
 
     >>> table = weft.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
     >>> weft.nn.functional.embedding_bag(weft.tensor([0, 1, 2]), table, weft.tensor([0, 2]))
@@ -160,7 +165,7 @@ def embedding_bag(
         )
         weight, input = input, weight
     if sparse and mode == "max":
-        raise RuntimeError("embedding_bag: expected sparse=False for mode 'max', got True")
+        raise ValueError("embedding_bag: expected sparse=False for mode 'max', got True")
     padding = _padding("embedding_bag", padding_idx, weight)
     if mode not in ("sum", "mean", "max"):
         raise ValueError(f"embedding_bag: expected mode 'sum', 'mean' or 'max', got {mode!r}")

@@ -5,6 +5,24 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+_ENUM = {"none": 0, "mean": 1, "elementwise_mean": 1, "sum": 2}
+
+
+def get_enum(reduction: str) -> int:
+    """The number of a reduction. ValueError for another.
+
+    >>> get_enum("mean"), get_enum("sum"), get_enum("none")
+    (1, 2, 0)
+    """
+    if reduction not in _ENUM:
+        raise ValueError(f"get_enum: expected a reduction of {list(_ENUM)}, got {reduction!r}")
+    return _ENUM[reduction]
+
+
+def legacy_get_enum(size_average: Any, reduce: Any, emit_warning: bool = True) -> int:
+    """get_enum of legacy_get_string."""
+    return get_enum(legacy_get_string(size_average, reduce, emit_warning))
+
 
 def legacy_get_string(size_average: Any, reduce: Any, emit_warning: bool = True) -> str:
     """reduce=False is 'none', size_average=False is 'sum'; each is True where it is not given.

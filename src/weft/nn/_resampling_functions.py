@@ -183,7 +183,7 @@ def _nearest(x: Tensor, dim: int, out: int, scale: float, shift: float) -> Tenso
     # In float32, as PyTorch has it: the last bit decides between neighbours.
     step = _C.tensor(_step(x.size(dim), out, scale), dtype=_C.float32)
     positions = (_C.arange(out, dtype=_C.float32) + shift) * step
-    return positions.floor().clamp(0, x.size(dim) - 1).to(_C.int64)
+    return positions.floor().to(_C.int64).clamp(0, x.size(dim) - 1)  # float32 rounds large sizes
 
 
 def _positions(x: Tensor, dim: int, out: int, scale: float, align: bool) -> Tensor:
@@ -201,7 +201,7 @@ def _linear_taps(x: Tensor, dim: int, out: int, scale: float, align: bool) -> tu
     last = x.size(dim) - 1
     low = positions.floor().clamp_max(last)
     part = (positions - low).clamp(0, 1)
-    index = _C.stack([low, (low + 1).clamp_max(last)], 1).to(_C.int64)
+    index = _C.stack([low, low + 1], 1).to(_C.int64).clamp_max(last)
     return index, _C.stack([1 - part, part], 1)
 
 
@@ -220,8 +220,8 @@ def _cubic_weights(t: Tensor, a: float = -0.75) -> list[Tensor]:
 def _cubic_taps(x: Tensor, dim: int, out: int, scale: float, align: bool) -> tuple[Tensor, Tensor]:
     positions = _positions(x, dim, out, scale, align)
     low = positions.floor()
-    around = [(low + i).clamp(0, x.size(dim) - 1) for i in (-1, 0, 1, 2)]
-    return _C.stack(around, 1).to(_C.int64), _C.stack(_cubic_weights(positions - low), 1)
+    around = _C.stack([low + i for i in (-1, 0, 1, 2)], 1).to(_C.int64)
+    return around.clamp(0, x.size(dim) - 1), _C.stack(_cubic_weights(positions - low), 1)
 
 
 def _filtered(

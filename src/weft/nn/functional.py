@@ -18,6 +18,7 @@ from weft._functions.out import takes_out as _takes_out
 from weft._functions.padding import *  # noqa: F403
 from weft._runtime import lazy as _lazy
 from weft._runtime.torch_function import declare as _declare
+from weft.nn import _reduction as _Reduction  # noqa: F401  (libraries find it here)
 from weft.nn._activation_functions import *  # noqa: F403
 from weft.nn._adaptive_pooling_functions import *  # noqa: F403
 from weft.nn._adaptive_pooling_functions import _wanted

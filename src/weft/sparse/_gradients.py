@@ -43,7 +43,8 @@ class _Embedding(Function):
     def backward(ctx: Any, grad: Tensor) -> Any:
         (rows,) = ctx.saved_tensors
         count, padding, by_freq = ctx.options
-        rows, grad = rows.reshape(-1), grad.reshape(-1, grad.size(-1))
+        # A copy of the indices: the caller's may change before somebody reads the gradient.
+        rows, grad = rows.flatten().clone(), grad.reshape(rows.numel(), grad.size(-1))
         if padding >= 0:
             kept = rows != padding
             rows, grad = rows[kept], grad[kept]

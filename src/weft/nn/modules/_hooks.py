@@ -39,6 +39,9 @@ class HookDict:
         if self.called:
             module.__dict__["_hooked"] = True
 
+    def __delete__(self, module: Any) -> None:
+        module.__dict__.pop(self.name, None)
+
 
 class Hookable:
     """The part of Module that keeps and runs hooks; see Module."""
@@ -234,6 +237,8 @@ class _SharedHandle(RemovableHandle):
 
     def remove(self) -> None:
         super().remove()
+        if not _shared._backward_hooks:
+            _shared._is_full_backward_hook = None
         Hookable._hooked = any(map(_shared._hooks_of, HOOK_KINDS))
 
 
@@ -294,7 +299,7 @@ class _Boundary:
         self.module = module
         self.hooks = hooks
         self.pre_hooks = pre_hooks
-        self.grad_output: tuple[Any, ...] = ()
+        self.grad_output: tuple[Any, ...] | None = None  # from the module's results to its inputs
         self.positions = 0
         self.wrapped: list[int] = []
         # What makes the zeros of the tensors that need no gradient, by place.
@@ -324,20 +329,24 @@ class _Boundary:
         self.outputs = len(results)
         self.output_places = positions
         results = _pass_through(results, positions, self._on_grad_output)
-        return results if isinstance(result, tuple) else results[0]
+        if not isinstance(result, tuple):
+            return results[0]
+        return type(result)(*results) if hasattr(result, "_fields") else results  # a named tuple
 
     def _on_grad_output(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
         full = _spread(grads, self.output_places, self.outputs)
         for hook in list(self.pre_hooks.values()):
             replaced = hook(self.module, full)
             if replaced is not None:
-                full = replaced if isinstance(replaced, tuple) else (replaced,)
+                full = _replaced(replaced, full)
         self.grad_output = full
         if not self.wrapped:  # nothing below asks for a gradient: the pass ends here
             self._run_hooks((None,) * self.positions)
         return tuple(full[i] for i in self.output_places)
 
     def _on_grad_input(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+        if self.grad_output is None:  # not through the results: of a second derivative
+            return grads
         positions = [*self.wrapped, *self.zeros]
         zeros = (make() for make in self.zeros.values())
         full = self._run_hooks(_spread((*grads, *zeros), positions, self.positions))
@@ -347,8 +356,19 @@ class _Boundary:
         for hook in list(self.hooks.values()):
             replaced = hook(self.module, grad_input, self.grad_output)
             if replaced is not None:
-                grad_input = replaced if isinstance(replaced, tuple) else (replaced,)
+                grad_input = _replaced(replaced, grad_input)
+        self.grad_output = None
         return grad_input
+
+
+def _replaced(grads: Any, before: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What a hook returned, as many gradients as before."""
+    grads = grads if isinstance(grads, tuple) else (grads,)
+    if len(grads) != len(before):
+        raise RuntimeError(
+            f"backward hook: expected {len(before)} gradients from a hook, got {len(grads)}"
+        )
+    return grads
 
 
 def _spread(grads: tuple[Any, ...], positions: list[int], length: int) -> tuple[Any, ...]:

@@ -241,8 +241,9 @@ class Registry:
                 self.register_parameter(name, value)  # programs replace the method
             else:
                 self._add(name, value, kept)
-            if kind == BUFFER and not value.persistent:
-                self._non_persistent_buffers_set.add(name)
+            if kind == BUFFER:  # the last one says what is saved
+                change = set.discard if value.persistent else set.add
+                change(self._non_persistent_buffers_set, name)
 
     def __getattr__(self, name: str) -> Any:
         # Reached when the ordinary look-up has failed; wrappers call it through super(), and

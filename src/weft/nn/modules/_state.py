@@ -175,18 +175,7 @@ class Stateful(Registry):
         unexpected: list[str] = []
         errors: list[str] = []
 
-        def load(module: Any, prefix: str) -> None:
-            local = {} if metadata is None else dict(metadata.get(prefix[:-1], {}))
-            local["assign_to_params_buffers"] = assign
-            module._load_from_state_dict(state, prefix, local, True, missing, unexpected, errors)
-            for name, child in module._own(MODULE):
-                if child is not None:
-                    load(child, f"{prefix}{name}.")
-            keys = _IncompatibleKeys(missing, unexpected)
-            for hook in module._state_hooks("_load_state_dict_post_hooks"):
-                hook(module, keys)
-
-        load(self, "")
+        _load_tree(self, state, "", (metadata, assign, missing, unexpected, errors))
         if strict:
             if unexpected:
                 errors.insert(0, f"Unexpected key(s) in state_dict: {_quoted(unexpected)}. ")
@@ -267,10 +256,27 @@ class Stateful(Registry):
             if not assign:
                 return _copied(key, tensor, given)
             if isinstance(tensor, Parameter):
-                setattr(self, name, Parameter(given, tensor.requires_grad))
-            else:
-                setattr(self, name, given)
+                if not isinstance(given, Parameter):
+                    given = Parameter(given)
+                given.requires_grad_(tensor.requires_grad)
+            setattr(self, name, given)
         return None
+
+
+def _load_tree(module: Any, state: dict[str, Any], prefix: str, options: tuple[Any, ...]) -> None:
+    """Loads a module and those below it, each of which sees what is under its prefix."""
+    metadata, assign, missing, unexpected, errors = options
+    local = {} if metadata is None else dict(metadata.get(prefix[:-1], {}))
+    local["assign_to_params_buffers"] = assign
+    module._load_from_state_dict(state, prefix, local, True, missing, unexpected, errors)
+    for name, child in module._own(MODULE):
+        if child is not None:
+            inner = f"{prefix}{name}."
+            below = {key: value for key, value in state.items() if key.startswith(inner)}
+            _load_tree(child, below, inner, options)
+    keys = _IncompatibleKeys(missing, unexpected)
+    for hook in module._state_hooks("_load_state_dict_post_hooks"):
+        hook(module, keys)
 
 
 def _copied(key: str, tensor: Tensor, given: Tensor) -> str | None:

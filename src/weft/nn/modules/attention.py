@@ -53,7 +53,7 @@ class MultiheadAttention(Module):
     ) -> None:
         super().__init__()
         if embed_dim <= 0 or num_heads <= 0 or embed_dim % num_heads:
-            raise ValueError(
+            raise (ValueError if embed_dim <= 0 or num_heads <= 0 else AssertionError)(
                 "MultiheadAttention: expected num_heads that divides embed_dim, "
                 f"got {num_heads} and {embed_dim}"
             )

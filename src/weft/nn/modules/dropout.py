@@ -45,8 +45,8 @@ class Dropout1d(_DropoutNd, of="dropout1d"):
 class Dropout2d(_DropoutNd, of="dropout2d"):
     """Zeroes whole channels of [n, c, h, w] with probability p in training.
 
-    >>> weft.nn.Dropout2d().eval()(weft.ones(1, 1, 2))
-    tensor([[[1., 1.]]])
+    >>> weft.nn.Dropout2d().eval()(weft.ones(1, 1, 1, 2))
+    tensor([[[[1., 1.]]]])
     """
 
 

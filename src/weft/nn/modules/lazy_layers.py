@@ -54,7 +54,7 @@ class _Lazy(_LazyModuleMixin):
         if not self.has_uninitialized_params() and getattr(self, self._counted) != 0:
             super().reset_parameters()  # type: ignore[misc]
 
-    def initialize_parameters(self, input: Tensor, *args: Any) -> None:
+    def initialize_parameters(self, input: Tensor, *args: Any, **kwargs: Any) -> None:
         """Makes the parameters, and running statistics, for inputs like this one."""
         waiting = self.has_uninitialized_params()
         if waiting or getattr(self, self._counted) == 0:  # they may come from a state_dict

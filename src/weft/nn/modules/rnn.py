@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from weft import _C
 from weft._C import Tensor
 from weft._runtime.data_dependent import data_dependent
+from weft.amp.autocast_mode import is_autocast_enabled
 from weft.nn import functional as F
 from weft.nn import init
 from weft.nn.modules.module import Module
@@ -203,6 +204,12 @@ class RNNBase(Module):
             raise ValueError(self._wrong_input(input))
         if input.size(-1) != self.input_size:
             raise RuntimeError(self._wrong_input(input))
+        dtype = self.weight_ih_l0.dtype
+        if input.dtype != dtype and not is_autocast_enabled("cpu"):
+            raise ValueError(
+                f"{type(self).__name__}: expected an input of the weights' dtype {dtype}, got "
+                f"{input.dtype}"
+            )
         single = input.dim() == 2
         batch = 0 if self.batch_first else 1
         if single:

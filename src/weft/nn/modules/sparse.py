@@ -33,11 +33,11 @@ class _Table(Module):
     ) -> None:
         name, rows = type(self).__name__, shape[0]
         if padding_idx is not None and not -rows <= padding_idx < rows:
-            raise ValueError(
+            raise AssertionError(
                 f"{name}: expected padding_idx in [-{rows}, {rows}), got {padding_idx}"
             )
         if weight is not None and tuple(weight.shape) != shape:
-            raise ValueError(
+            raise AssertionError(
                 f"{name}: expected a weight of shape {shape}, got {tuple(weight.shape)}"
             )
         self.num_embeddings, self.embedding_dim = shape
@@ -80,7 +80,7 @@ class Embedding(_Table):
 
     sparse: the gradient of the weight is a sparse tensor of the rows that were named.
 
-    Raises IndexError for an integer outside the table, ValueError for padding_idx outside.
+    Raises IndexError for an integer outside the table, AssertionError for padding_idx outside.
 
     >>> weft.nn.Embedding(5, 2, padding_idx=0)(weft.tensor([[0, 0]])).detach()
     tensor([[[0., 0.],

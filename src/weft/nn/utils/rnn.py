@@ -79,6 +79,18 @@ class PackedSequence(_Packed):
         """With data of int64."""
         return self.to(_C.int64)
 
+    def short(self) -> PackedSequence:
+        """With data of int16."""
+        return self.to(_C.int16)
+
+    def char(self) -> PackedSequence:
+        """With data of int8."""
+        return self.to(_C.int8)
+
+    def byte(self) -> PackedSequence:
+        """With data of uint8."""
+        return self.to(_C.uint8)
+
     def int(self) -> PackedSequence:
         """With data of int32."""
         return self.to(_C.int32)
@@ -123,9 +135,11 @@ def pad_sequence(
             [4, 0, 0]])
     """
     if padding_side not in ("left", "right"):
-        raise ValueError(
+        raise RuntimeError(
             f"pad_sequence: expected padding_side 'left' or 'right', got {padding_side!r}"
         )
+    if not isinstance(sequences, Iterable):
+        raise RuntimeError(f"pad_sequence: expected sequences, got {type(sequences).__name__}")
     parts = list(sequences.unbind(0) if isinstance(sequences, Tensor) else sequences)
     if not parts:
         raise RuntimeError("pad_sequence: expected at least one sequence, got none")
