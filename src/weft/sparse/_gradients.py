@@ -41,10 +41,9 @@ class _Embedding(Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
-        (rows,) = ctx.saved_tensors
         count, padding, by_freq = ctx.options
-        # A copy of the indices: the caller's may change before somebody reads the gradient.
-        rows, grad = rows.flatten().clone(), grad.reshape(rows.numel(), grad.size(-1))
+        rows = ctx.saved_tensors[0].flatten().clone()  # the caller may change its indices
+        grad = grad.reshape(rows.numel(), grad.size(-1))
         if padding >= 0:
             kept = rows != padding
             rows, grad = rows[kept], grad[kept]
