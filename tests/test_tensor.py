@@ -286,7 +286,7 @@ def test_tensor_copies_and_converts() -> None:
             ValueError,
             "tensor: expected a sequence of length 2 at dim 1, got 1",
         ),
-        ([[1], 2], None, ValueError, "tensor: expected a sequence of length 1 at dim 1, got int"),
+        ([[1], 2], None, TypeError, "tensor: expected a sequence of length 1 at dim 1, got int"),
         ([1, [2]], None, ValueError, "tensor: expected a number at dim 1, got a sequence"),
         ("a", None, TypeError, "tensor: expected numbers or sequences of numbers, got str"),
         (["a"], None, TypeError, "tensor: expected numbers or sequences of numbers, got str"),

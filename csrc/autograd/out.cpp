@@ -80,4 +80,9 @@ Tensor cast_out(const char* op, const Tensor& result, const Tensor& out) {
   return out;
 }
 
+Tensor fill_out(const char* op, const Tensor& result, const Tensor& out) {
+  if (out.numel() != result.numel()) return cast_out(op, result, out);
+  return cast_out(op, result.with_layout(Layout::contiguous(out.sizes())), out);
+}
+
 }  // namespace weft::autograd

@@ -35,4 +35,7 @@ Tensor write_out(const char* op, const Tensor& result, const Tensor& out);
 // The same; the result is converted to a dtype of `out` that holds it.
 Tensor cast_out(const char* op, const Tensor& result, const Tensor& out);
 
+// The same; an `out` of as many elements keeps its shape, and gets them in its order.
+Tensor fill_out(const char* op, const Tensor& result, const Tensor& out);
+
 }  // namespace weft::autograd

@@ -136,8 +136,8 @@ class Fill {
                        ", got a sequence");
       return element(object);
     }
-    WEFT_CHECK_VALUE(is_nested(object), op_, ": expected a sequence of length ", sizes[depth],
-                     " at dim ", depth, ", got ", short_type_name(object));
+    WEFT_CHECK_TYPE(is_nested(object), op_, ": expected a sequence of length ", sizes[depth],
+                    " at dim ", depth, ", got ", short_type_name(object));
     Object fast = fast_sequence(op_, object);
     Py_ssize_t count = PySequence_Fast_GET_SIZE(fast.get());
     WEFT_CHECK_VALUE(count == sizes[depth], op_, ": expected a sequence of length ", sizes[depth],
@@ -165,6 +165,8 @@ class Fill {
   void block(const Tensor& part, size_t depth) {
     IntList rest = IntList(out_.sizes()).subspan(depth);
     const bool number = rest.empty() && part.numel() == 1;
+    WEFT_CHECK_TYPE(rest.empty() || part.dim() > 0, op_, ": expected an item of shape ",
+                    AsTuple{rest}, " at dim ", depth, ", got a number");
     WEFT_CHECK_VALUE(number || same(part.sizes(), rest), op_, ": expected an item of shape ",
                      AsTuple{rest}, " at dim ", depth, ", got shape ", AsTuple{part.sizes()});
     int64_t count = part.numel();
@@ -181,7 +183,7 @@ class Fill {
       store_int(object);
     } else {
       Scalar scalar;
-      WEFT_CHECK_TYPE(to_scalar(object, &scalar), op_,
+      WEFT_CHECK_TYPE(to_large(object, &scalar) || to_scalar(object, &scalar), op_,
                       ": expected numbers or sequences of numbers, got ", short_type_name(object));
       WEFT_CHECK_TYPE(!scalar.is_complex() || is_complex(dtype_), op_,
                       ": expected real numbers for ", dtype_, ", got a complex one");
@@ -191,6 +193,17 @@ class Fill {
       scalar.store(dtype_, at_);
     }
     at_ += size_;
+  }
+
+  // An int beyond 64 bits, which only floats and bools hold.
+  static bool to_large(PyObject* object, Scalar* out) {
+    int over = 0;
+    if (!PyLong_CheckExact(object)) return false;
+    (void)PyLong_AsLongLongAndOverflow(object, &over);
+    if (over == 0) return false;
+    *out = PyLong_AsDouble(object);
+    if (PyErr_Occurred()) throw PythonError{};
+    return true;
   }
 
   void store_int(PyObject* object) {
@@ -276,6 +289,11 @@ PyObject* tensor(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* n
   });
 }
 
+// Whether the data is given by another library: a capsule, or an object that makes one.
+bool gives_dlpack(PyObject* data) {
+  return PyCapsule_CheckExact(data) || PyObject_HasAttrString(data, "__dlpack__");
+}
+
 // No copy where the data is a tensor or array of the right dtype.
 Tensor shared_or_copied(const char* op, PyObject* data, std::optional<DType> dtype) {
   Tensor source;
@@ -283,7 +301,7 @@ Tensor shared_or_copied(const char* op, PyObject* data, std::optional<DType> dty
     source = strided_data(op, unwrap(data));
   } else if (is_numpy_array(data)) {
     source = tensor_from_numpy(op, data);
-  } else if (PyObject_HasAttrString(data, "__dlpack__")) {
+  } else if (gives_dlpack(data)) {
     source = tensor_from_dlpack(op, data);
   } else {
     return tensor_from_data(op, data, dtype);
@@ -314,8 +332,7 @@ PyObject* asarray(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* 
     const bool alias = copy == Py_False;
     Tensor source = buffer ? tensor_from_buffer("asarray", data, wanted)
                            : shared_or_copied("asarray", data, alias ? std::nullopt : wanted);
-    bool shares = buffer || is_tensor(data) || is_numpy_array(data) ||
-                  PyObject_HasAttrString(data, "__dlpack__");
+    bool shares = buffer || is_tensor(data) || is_numpy_array(data) || gives_dlpack(data);
     if (must_copy && shares) source = copy_of(source, source.dtype());
     WEFT_CHECK_VALUE(!alias || shares, "asarray: expected data that can be shared, got ",
                      short_type_name(data));
@@ -353,6 +370,10 @@ Tensor tensor_from_data(const char* op, PyObject* data, std::optional<DType> dty
   if (is_numpy_array(data)) {
     Tensor array = tensor_from_numpy(op, data);
     return copy_of(array, dtype.value_or(array.dtype()));
+  }
+  if (!PyList_Check(data) && !PyTuple_Check(data) && !PyNumber_Check(data) && gives_dlpack(data)) {
+    Tensor given = tensor_from_dlpack(op, data);
+    return copy_of(given, dtype.value_or(given.dtype()));
   }
   Survey survey(op);
   survey.shape_of(data);

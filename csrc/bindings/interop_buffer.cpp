@@ -131,8 +131,8 @@ PyObject* frombuffer(PyObject*, PyObject* const* args, Py_ssize_t given, PyObjec
     auto [buffer, dtype, count, offset, requires_grad] =
         parse_args("frombuffer", {"buffer", "dtype", "count", "offset", "requires_grad"}, 2, args,
                    given, names);
-    WEFT_CHECK_TYPE(PyObject_CheckBuffer(buffer),
-                    "frombuffer: expected an object with a buffer, got ", short_type_name(buffer));
+    WEFT_CHECK_VALUE(PyObject_CheckBuffer(buffer),
+                     "frombuffer: expected an object with a buffer, got ", short_type_name(buffer));
     Tensor tensor = tensor_from_buffer("frombuffer", buffer, dtype_arg("frombuffer", dtype),
                                        int_arg("frombuffer", "count", count, -1),
                                        int_arg("frombuffer", "offset", offset, 0));

@@ -155,7 +155,8 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t count,
   return guarded([&]() -> PyObject* {
     auto [stream, max_version, device, copy] = parse_args(
         "__dlpack__", {"stream", "max_version", "dl_device", "copy"}, 0, args, count, names);
-    (void)stream;
+    WEFT_CHECK_TYPE(!stream || stream == Py_None || PyLong_Check(stream),
+                    "__dlpack__: expected stream as an int or None, got ", short_type_name(stream));
     Tensor tensor = unwrap(self);
     if (autograd::requires_grad(tensor)) {
       raise_buffer_error(

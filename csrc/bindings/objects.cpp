@@ -53,7 +53,14 @@ void bind_dtype(nb::module_& module) {
       .def("__copy__", [](nb::handle self) { return nb::borrow(self); })
       .def("__deepcopy__", [](nb::handle self, nb::handle) { return nb::borrow(self); })
       .def("to_real", [](const DTypeObject& self) { return real_of(self.dtype); })
-      .def("to_complex", [](const DTypeObject& self) { return complex_of(self.dtype); })
+      .def("to_complex",
+           [](const DTypeObject& self) {
+             WEFT_CHECK(has_complex(self.dtype),
+                        "to_complex: expected a floating or complex dtype "
+                        "of 2 bytes or more, got ",
+                        self.dtype);
+             return complex_of(self.dtype);
+           })
       .def_prop_ro("_number", [](const DTypeObject& self) { return info_of(self.dtype).number; })
       .def_prop_ro(
           "_safetensors",

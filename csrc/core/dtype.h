@@ -193,6 +193,9 @@ constexpr DType real_of(DType dtype) {
   if (dtype == DType::C64) return DType::F32;
   return dtype == DType::C128 ? DType::F64 : dtype;
 }
+constexpr bool has_complex(DType dtype) {
+  return is_complex(dtype) || (is_floating(dtype) && item_size(dtype) > 1);
+}
 constexpr DType complex_of(DType dtype) {
   if (dtype == DType::F16 || dtype == DType::C32) return DType::C32;
   return dtype == DType::F64 || dtype == DType::C128 ? DType::C128 : DType::C64;

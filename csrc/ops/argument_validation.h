@@ -22,6 +22,20 @@ inline void divisor(const char* op, const Tensor& self, const Scalar& other) {
   WEFT_CHECK(false, op, ": expected an integer divisor other than 0, got 0 (ZeroDivisionError)");
 }
 
+// A factor that is True or False is for masks.
+inline void alpha(const char* op, const Tensor& self, DType other, const Scalar& alpha) {
+  WEFT_CHECK(alpha.category() != DTypeCategory::Bool ||
+                 (self.dtype() == DType::Bool && other == DType::Bool),
+             op, ": expected a bool alpha beside bools only, got dtypes ", self.dtype(), " and ",
+             other);
+}
+inline void alpha(const char* op, const Tensor& self, const Tensor& other, const Scalar& factor) {
+  alpha(op, self, other.dtype(), factor);
+}
+inline void alpha(const char* op, const Tensor& self, const Scalar& other, const Scalar& factor) {
+  alpha(op, self, other.dtype(), factor);
+}
+
 // A number beside a tensor fits the dtype of both.
 void number_fits(const char* op, const Tensor& self, const Scalar& number);
 inline void number_fits(const char* op, const Tensor& self, const Scalar& low, const Scalar& high) {

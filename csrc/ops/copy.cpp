@@ -281,7 +281,6 @@ void fill(const Tensor& dst, const Scalar& value, const char* op) {
   }
   WEFT_CHECK(!value.is_complex() || is_complex(dtype), op, ": expected a real number for dtype ",
              dtype, ", got ", value);
-  check_distinct(dst, op);
   dst.check_writable(op);
   if (dst.numel() == 0) return;
   alignas(16) char element[16];
@@ -295,7 +294,7 @@ void fill(const Tensor& dst, const Scalar& value, const char* op) {
   Walk walk;
   lay_out(walk, dst, nullptr);
   const bool zero = std::all_of(element, element + dst.item_size(), [](char c) { return c == 0; });
-  in_pieces(walk, [&](int64_t begin, int64_t end) {
+  const auto write = [&](int64_t begin, int64_t end) {
     if (zero && walk.dst.linear) {
       std::memset(walk.dst.base + begin * walk.dst.item, 0,
                   static_cast<size_t>(end - begin) * walk.dst.item);
@@ -311,7 +310,10 @@ void fill(const Tensor& dst, const Scalar& value, const char* op) {
       tile::store(piece.dst, Buffer{tile_bytes, nullptr, nullptr, 0}, piece.dst.base, piece.space,
                   cursor, n);
     });
-  });
+  };
+  // Elements that share memory get one number, but no two threads write the same one.
+  if (dst.layout().is_non_overlapping()) return in_pieces(walk, write);
+  write(0, walk.space.numel);
 }
 
 }  // namespace weft

@@ -1,5 +1,6 @@
 #include "ops/index_plan.h"
 
+#include "core/warning.h"
 #include "native_indexing.h"
 
 namespace weft::native {
@@ -53,6 +54,9 @@ TensorList positions_of(const char* op, const Tensor& self, const TensorList& in
       }
       result.push_back(index);
       continue;
+    }
+    if (index.dtype() == DType::U8) {
+      warn(str(op, ": masks of dtype uint8 are deprecated; give bool, as mask.bool() does"));
     }
     const auto first = static_cast<int64_t>(result.size());
     for (int64_t d = 0; d < index.dim(); ++d) {

@@ -101,6 +101,7 @@ Tensor cat(const TensorList& tensors, int64_t dim) {
     dtype = promote(dtype, tensor.dtype());
   }
   const Tensor& model = model_of(tensors);
+  if (is_skipped(model)) dim = 0;  // of nothing but such ones, any dim is as good
   dim = wrap_dim("cat", dim, model.dim());
   const Dims sizes = joined_sizes(tensors, model, dim);
   const MemoryFormat format = common_format(tensors);

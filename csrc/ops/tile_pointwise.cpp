@@ -164,6 +164,25 @@ void lay_out_in_order(Walk& walk, const Dims& shape, std::span<const Placed> res
   walk.rule = tile_rule(walk.space, views, single_step);
 }
 
+namespace {
+
+// Into results of a wider dtype: what the operator stores is rounded to its own dtype all the same.
+void run_rounded(const Program& program, Call call, std::span<Tensor> results) {
+  call.resize = nullptr;
+  call.in_place = false;
+  std::array<Tensor, kMaxCallOperands> rounded;
+  run_pointwise(program, call, std::span(rounded).first(results.size()));
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (results[i].defined()) {
+      copy_into(results[i], rounded[i], program.name);
+    } else {
+      results[i] = std::move(rounded[i]);
+    }
+  }
+}
+
+}  // namespace
+
 void run_pointwise(const Program& program, const Call& call, std::span<Tensor> results) {
   WEFT_INTERNAL_ASSERT(results.size() == program.output_count, "in ", program.name);
   const Types types = call_types(program, call);
@@ -172,13 +191,15 @@ void run_pointwise(const Program& program, const Call& call, std::span<Tensor> r
   Walk walk(program);
   walk.compute = types.compute;
   store_attributes(program, call, types, walk.scalars);
-  bool any_given = false;
+  bool any_given = false, widened = false;
   for (int i = 0; i < program.output_count; ++i) {
     if (!results[i].defined()) continue;
     any_given = true;
-    check_result(program, call, results[i], shape,
-                 slot_dtype(output_slot(program, i).type, types.promoted));
+    const DType dtype = slot_dtype(output_slot(program, i).type, types.promoted);
+    check_result(program, call, results[i], shape, dtype);
+    widened |= dtype == types.promoted && dtype != types.compute && dtype != results[i].dtype();
   }
+  if (widened) return run_rounded(program, call, results);
   Inputs inputs;
   protect_inputs(call, any_given ? results : std::span<Tensor>{}, true, inputs);
   if (types.compute != types.promoted) round_zero_dims(program, types, inputs);

@@ -4,6 +4,9 @@
 #include "ops/index_plan.h"
 #include "ops/support.h"
 #include "ops/views.h"
+#include "ops_arithmetic.h"
+#include "ops_clamp_where.h"
+#include "ops_copying.h"
 
 namespace weft::native {
 namespace {
@@ -80,6 +83,16 @@ Window window_of(IntList input_size, IntList input_stride, int64_t input_offset,
   return w;
 }
 
+// Elements of an input that share a place have equal parts in it: sums become means.
+void divide_by_sharers(const Tensor& memory, const Layout& input, const char* op) {
+  if (input.is_non_overlapping()) return;
+  const DType real = real_of(memory.dtype());
+  const Tensor ones = ops::fill_(Tensor::empty(input.sizes, real), Scalar(1));
+  const Tensor counts = zeros_of(memory.sizes(), real, memory.device(), op);
+  add_at(counts, input, ones);
+  ops::div_(memory, ops::clamp_min(counts, Scalar(1)));
+}
+
 }  // namespace
 
 Tensor _as_strided_backward(const Tensor& grad_output, IntList input_size, IntList input_stride,
@@ -87,11 +100,9 @@ Tensor _as_strided_backward(const Tensor& grad_output, IntList input_size, IntLi
                             std::optional<int64_t> storage_offset) {
   const char* op = "_as_strided_backward";
   const Window w = window_of(input_size, input_stride, input_offset, size, stride, storage_offset);
-  WEFT_CHECK(w.input.is_non_overlapping(), op,
-             ": expected an input whose elements do not share memory, got strides ",
-             AsTuple{input_stride});
   Tensor memory = zeros_of(Dims{w.length}, grad_output.dtype(), grad_output.device(), op);
   add_at(memory, w.view, grad_output);
+  divide_by_sharers(memory, w.input, op);
   return contiguous_copy(memory.with_layout(w.input));
 }
 
@@ -99,8 +110,10 @@ Tensor _as_strided_gather(const Tensor& self, IntList input_stride, int64_t inpu
                           IntList size, IntList stride, std::optional<int64_t> storage_offset) {
   const Window w =
       window_of(self.sizes(), input_stride, input_offset, size, stride, storage_offset);
-  Tensor memory = zeros_of(Dims{w.length}, self.dtype(), self.device(), "_as_strided_gather");
-  copy_into(memory.with_layout(w.input), self);
+  const char* op = "_as_strided_gather";
+  Tensor memory = zeros_of(Dims{w.length}, self.dtype(), self.device(), op);
+  add_at(memory, w.input, self);
+  divide_by_sharers(memory, w.input, op);
   return contiguous_copy(memory.with_layout(w.view));
 }
 

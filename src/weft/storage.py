@@ -6,6 +6,7 @@ tensor's dtype. As long as one `UntypedStorage` of a storage lives, asking again
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -59,8 +60,8 @@ class UntypedStorage:
     _handle: Tensor  # any tensor over the storage
 
     def __new__(cls, data: Any = 0, *, device: Any = "cpu") -> UntypedStorage:
-        if isinstance(data, int):
-            handle = _C.empty(data, dtype=_C.uint8, device=device)
+        if hasattr(data, "__index__") and not isinstance(data, Tensor):
+            handle = _C.empty(operator.index(data), dtype=_C.uint8, device=device)
         else:
             handle = _bytes_of(data, "UntypedStorage")
         return cls._of(handle)
@@ -331,8 +332,8 @@ class TypedStorage:
         if len(args) > 1:
             raise RuntimeError(f"TypedStorage: expected a size or a sequence, got {args}")
         given = args[0] if args else 0
-        if isinstance(given, int):
-            return _C.empty(given, dtype=self.dtype, device=device)
+        if hasattr(given, "__index__") and not isinstance(given, Tensor):
+            return _C.empty(operator.index(given), dtype=self.dtype, device=device)
         if isinstance(given, (str, bytes)) or not isinstance(given, Sequence):
             raise TypeError(
                 f"TypedStorage: expected a size or a sequence, got {type(given).__name__}"

@@ -447,6 +447,8 @@ class FunctionEmitter:
             check += "\n  const autograd::Autocast off;"
         call = f"ops::{row.name}({', '.join(names)})"
         write = "autograd::write_out" if row.exact_out else "autograd::cast_out"
+        if "fills_out" in row.tags:
+            write = "autograd::fill_out"
         if len(form.outs) == 1:
             return [check, f'  return {write}("{row.name}", {call}, out);']
         written = [

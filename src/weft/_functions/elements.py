@@ -23,6 +23,8 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None)
             [1, 0]])
     """
     if as_tuple:
+        if out is not None:
+            raise RuntimeError("nonzero: expected no out with as_tuple=True, got one")
         return _aten.nonzero(input.reshape(1) if input.dim() == 0 else input).unbind(1)
     return _aten.nonzero(input) if out is None else _aten.nonzero(input, out=out)
 

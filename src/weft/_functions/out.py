@@ -16,7 +16,8 @@ def takes_out(
 
     As with operators, they are resized where their shape is another one, and RuntimeError is raised
     where one of the tensors requires grad, or has another dtype than the result. A factory computes
-    in the dtype of `out`; with `casts` the result is converted to it.
+    in the dtype of `out`, which keeps its shape where it has as many elements; with `casts` the
+    result is converted to it.
     """
 
     @functools.wraps(function)
@@ -24,6 +25,8 @@ def takes_out(
         if factory and out is not None:
             kwargs.setdefault("dtype", out.dtype)
         result = function(*args, **kwargs)
+        if factory and out is not None and out.numel() == result.numel():
+            result = result.reshape(out.shape)
         return result if out is None else _written(function.__name__, result, out, casts)
 
     vars(call).setdefault("_weft_unwrapped", function)  # what programs compile

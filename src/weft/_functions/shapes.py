@@ -239,12 +239,14 @@ def sum_to_size(input: Tensor, *size: Any) -> Tensor:
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     """The coordinates, in a tensor of `shape`, of indices into it flattened.
 
-    TypeError unless `indices` are integers, ValueError where one is outside.
+    TypeError unless `indices` and `shape` are integers, ValueError where one is outside.
 
     >>> weft.unravel_index(weft.tensor([4]), (2, 3))
     (tensor([1]), tensor([1]))
     """
-    sizes = [shape] if isinstance(shape, int) else [int(n) for n in shape]
+    sizes = [shape] if isinstance(shape, int) else shape
+    if not isinstance(sizes, (tuple, list)) or not all(isinstance(n, int) for n in sizes):
+        raise TypeError(f"unravel_index: expected shape as an int or ints, got {shape!r}")
     if indices.is_floating_point() or indices.is_complex() or indices.dtype == _C.bool:
         raise TypeError(f"unravel_index: expected an integer tensor, got {indices.dtype}")
     if min(sizes, default=0) < 0:

@@ -67,7 +67,7 @@ def hstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     >>> weft.hstack([weft.tensor([1, 2]), weft.tensor([3])])
     tensor([1, 2, 3])
     """
-    parts = [atleast_1d(t) for t in tensors]
+    parts = [atleast_1d(t) for t in _several("hstack", tensors)]
     return _cat(parts, 0 if parts and parts[0].dim() == 1 else 1, out)
 
 
@@ -80,7 +80,7 @@ def vstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     tensor([[1, 2],
             [3, 4]])
     """
-    return _cat([atleast_2d(t) for t in tensors], 0, out)
+    return _cat([atleast_2d(t) for t in _several("vstack", tensors)], 0, out)
 
 
 def dstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
@@ -93,7 +93,7 @@ def dstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     tensor([[[1, 3],
              [2, 4]]])
     """
-    return _cat([atleast_3d(t) for t in tensors], 2, out)
+    return _cat([atleast_3d(t) for t in _several("dstack", tensors)], 2, out)
 
 
 def column_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
@@ -105,7 +105,14 @@ def column_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Ten
     tensor([[1, 3],
             [2, 4]])
     """
-    return _cat([t.reshape(-1, 1) if t.dim() < 2 else t for t in tensors], 1, out)
+    columns = _several("column_stack", tensors)
+    return _cat([t.reshape(-1, 1) if t.dim() < 2 else t for t in columns], 1, out)
+
+
+def _several(function: str, tensors: Any) -> Sequence[Tensor]:
+    if not isinstance(tensors, (list, tuple)):
+        raise TypeError(f"{function}: expected a list of tensors, got {type(tensors).__name__}")
+    return tensors
 
 
 def _cat(parts: list[Tensor], dim: int, out: Tensor | None) -> Tensor:

@@ -12,7 +12,8 @@ _FORMAT = "MemoryFormat? memory_format=None"
 
 def _factory(schema: str, doc: str, *, out: str | bool | None = None, **rest: Any) -> None:
     schema = schema.replace("OPTIONS", _OPTIONS).replace("FORMAT", _FORMAT)
-    op(f"{schema} -> Tensor", doc=doc, tags=("factory", "nondifferentiable"), out=out, **rest)
+    tags = ("factory", "nondifferentiable", *rest.pop("tags", ()))
+    op(f"{schema} -> Tensor", doc=doc, tags=tags, out=out, **rest)
 
 
 _factory(
@@ -38,6 +39,7 @@ _factory(
     "0, 1, ... below end; int64 for integers, else the default.",
     out=True,
     shape="counted(0, end, 1)",
+    tags=("fills_out",),
     result="end",
 )
 _factory(
@@ -51,6 +53,7 @@ _factory(
     "start, start + step, ... up to, without, end.",
     out="start_out",
     shape="counted(start, end, step)",
+    tags=("fills_out",),
     result="end",
 )
 _factory(
@@ -58,6 +61,7 @@ _factory(
     "`steps` numbers at equal distances from start to end, both included.",
     out=True,
     shape="[steps]",
+    tags=("fills_out",),
 )
 _factory("eye(int n, *, OPTIONS)", "The identity matrix of n rows.", out=True, shape="[n, n]")
 _factory(

@@ -83,11 +83,16 @@ op(
     doc="movedim, under the name that NumPy has.",
     compose="self.movedim(source, destination)",
 )
-op(
-    "adjoint(Tensor(a) self) -> Tensor(a)",
-    doc="The conjugate of the matrices transposed.",
-    compose="self.mH",
-)
+
+
+@body_of("adjoint(Tensor(a) self) -> Tensor(a)")
+def _adjoint(self: Any) -> Any:
+    """The conjugate of the matrices transposed."""
+    if self.dim() == 0:
+        return self.conj()
+    ops.check(self.dim() > 1, "adjoint: expected at least 2 dims, got shape ", self.shape)
+    return self.transpose(-2, -1).conj()
+
 
 # ---- diagonals ----
 

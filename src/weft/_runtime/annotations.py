@@ -24,12 +24,10 @@ OF_PYTHON = frozenset(
 
 def annotations_in(obj: Any) -> Mapping[str, Any]:
     """The annotations of a function, or those in the body of a class."""
-    if sys.version_info < (3, 14):
-        found = getattr(obj, "__annotations__", {})
-        return found if isinstance(found, Mapping) else {}  # types written in C have none
     try:
-        return obj.__annotations__
-    except Exception:
+        found = getattr(obj, "__annotations__", {})  # types written in C have none, or a descriptor
+        return found if isinstance(found, Mapping) else {}
+    except Exception:  # of names that are not there yet, since 3.14
         evaluate: Any = lazy.value("annotationlib", "get_annotations")  # slow to import
         found = evaluate(obj, format=_with_forward_references())
         return {name: getattr(each, "__forward_arg__", each) for name, each in found.items()}

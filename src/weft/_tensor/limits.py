@@ -37,7 +37,16 @@ def _name(dtype: DType) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-class finfo:
+class _Info:
+    """Equal where everything that is told is; not hashable, as in PyTorch."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and vars(self) == vars(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class finfo(_Info):
     """Limits of a floating dtype (of its parts, for a complex one); default: the default dtype.
 
     Raises TypeError for other dtypes.
@@ -71,7 +80,7 @@ class finfo:
         )
 
 
-class iinfo:
+class iinfo(_Info):
     """Limits of an integer dtype. Raises TypeError for other dtypes."""
 
     bits: int

@@ -76,6 +76,10 @@ def _resize_as(input: Tensor, the_template: Tensor, *, memory_format: Any = None
     """resize_ to the sizes of another tensor."""
     if not isinstance(the_template, Tensor):
         raise TypeError(f"resize_as_: expected a Tensor, got {type(the_template).__name__}")
+    if memory_format is _C.preserve_format:
+        formats = (_C.contiguous_format, _C.channels_last, _C.channels_last_3d)
+        fits = (f for f in formats if the_template.is_contiguous(memory_format=f))
+        memory_format = next(fits, None)
     return _resize(input, *the_template.shape, memory_format=memory_format)
 
 

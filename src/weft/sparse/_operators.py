@@ -154,20 +154,38 @@ def _rsub(self: Any, other: Any, *, alpha: Any = 1) -> Tensor:
 # ---- in place ----
 
 
+def _become(name: str, self: SparseTensor, made: Any, other: Any) -> SparseTensor:
+    """self with the places and values of `made`."""
+    if not isinstance(made, SparseTensor) or made.layout != self.layout or made.requires_grad:
+        raise RuntimeError(
+            f"{name}: expected sparse tensors of one layout without gradient, got "
+            f"{_described(self)} and {_described(other)}"
+        )
+    if not _C.can_cast(made.dtype, self.dtype):
+        raise RuntimeError(f"{name}: expected a result that fits {self.dtype}, got {made.dtype}")
+    plainly(tensor_member("data").__set__)(self, values_of(made).to(self.dtype))
+    self._pattern = made._pattern
+    return self
+
+
+@rule("mul_", "__imul__")
+def _multiply_into(self: SparseTensor, other: Any) -> SparseTensor:
+    if is_sparse(self) and _is_number(other):
+        values_of(self).mul_(other)
+        return self
+    return _become("mul_", self, _mul(self, other), other)
+
+
 @rule("add_", "__iadd__")
 def _add_into(self: Any, other: Any, *, alpha: Any = 1) -> Any:
     """Into a dense tensor, at the places; a sparse one gets those of both."""
-    _check_sizes("add_", self, other)
     if is_sparse(self):
-        made = _add(self, other, alpha=alpha)
-        if not isinstance(made, SparseTensor) or made.layout != self.layout or made.requires_grad:
-            raise RuntimeError(
-                "add_: expected sparse tensors of one layout without gradient, got "
-                f"{_described(self)} and {_described(other)}"
-            )
-        plainly(tensor_member("data").__set__)(self, values_of(made))
-        self._pattern = made._pattern
-        return self
+        return _become("add_", self, _add(self, other, alpha=alpha), other)
+    _check_sizes("add_", self, other)
+    if not _C.can_cast(other.dtype, self.dtype):
+        raise RuntimeError(
+            f"add_: expected a dtype that {self.dtype} can hold, got {other.dtype} beside it"
+        )
     pattern = other._pattern.coo()
     rows = tuple(pattern.indices)
     if rows:
@@ -190,5 +208,5 @@ def _in_place(name: str) -> Any:
     return run
 
 
-for _name in ("zero_", "mul_", "div_", "neg_"):
+for _name in ("zero_", "div_", "neg_"):
     RULES[_name] = _in_place(_name)

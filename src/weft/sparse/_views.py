@@ -159,9 +159,9 @@ def _transpose(self: SparseTensor, dim0: int, dim1: int) -> SparseTensor:
 
 @rule("t", "T", "mT")
 def _t(self: SparseTensor) -> SparseTensor:
-    if self.dim() != 2:
+    if self.dim() > 2:
         raise RuntimeError(f"t: expected a matrix, got shape {tuple(self.shape)}")
-    return _permute(self, [1, 0])
+    return _permute(self, [1, 0]) if self.dim() == 2 else self
 
 
 @rule("select")

@@ -76,8 +76,9 @@ def _limits(dtype: _C.dtype, low: float | None, high: float | None) -> tuple[flo
 
 def _drawn(shape: Any, dtype: _C.dtype, device: Any, low: float, high: float) -> Tensor:
     if dtype.is_complex:
-        parts = _drawn((*shape, 2), dtype.to_real(), device, low, high)
-        return _C.view_as_complex(parts)
+        made = _C.empty(shape, dtype=dtype, device=device)
+        _C.view_as_real(made).copy_(_drawn((*shape, 2), dtype.to_real(), device, low, high))
+        return made
     if dtype.is_floating_point:
         return _C.empty(shape, dtype=dtype, device=device).uniform_(low, high)
     return _C.randint(int(low), int(high), shape, dtype=dtype, device=device)

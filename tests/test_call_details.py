@@ -1,0 +1,184 @@
+"""Calls at the edge of what an operator takes: what they give, write or raise."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+from weft._runtime.annotations import annotations_in
+
+X = weft.arange(6.0).reshape(2, 3)
+NONE = weft.tensor([])
+
+
+def same(got: Any, wanted: Any) -> bool:
+    return got.dtype == wanted.dtype and got.shape == wanted.shape and weft.equal(got, wanted)
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "wanted"),
+    [
+        (weft.linspace, (0, 3, 4), [0, 1, 2, 3]),
+        (weft.logspace, (0, 3, 4, 2), [1, 2, 4, 8]),
+        (weft.arange, (4,), [0, 1, 2, 3]),
+        (weft.arange, (1, 9, 2), [1, 3, 5, 7]),
+        pytest.param(
+            weft.range, (0, 3), [0, 1, 2, 3], marks=pytest.mark.filterwarnings("ignore:range")
+        ),
+        (weft.fft.fftfreq, (4, 0.25), [0, 1, -2, -1]),
+    ],
+)
+def test_a_series_fills_an_out_of_as_many_elements(function: Any, args: Any, wanted: Any) -> None:
+    whole = weft.full((2, 3), -7.0)
+    out = whole[:, 1:]
+    assert function(*args, out=out) is out
+    assert out.shape == (2, 2) and out.flatten().tolist() == wanted
+    assert whole[:, 0].tolist() == [-7, -7]
+    longer = weft.empty(0)
+    function(*args, out=longer)
+    assert longer.tolist() == wanted
+
+
+@pytest.mark.parametrize("dtype", [weft.float16, weft.bfloat16])
+@pytest.mark.parametrize("count", [1, 40])
+def test_a_wider_out_gets_what_the_dtype_of_the_result_holds(dtype: Any, count: int) -> None:
+    x = weft.full((count,), 3e4, dtype=dtype)
+    for made in (
+        lambda **out: weft.add(x, x, alpha=2, **out),
+        lambda **out: weft.exp(x / 3e4, **out),
+    ):
+        for wide in (weft.float32, weft.float64):
+            out = weft.empty(0, dtype=wide)
+            assert same(made(out=out), made().to(wide))
+    widths = weft.frexp(x, out=(weft.empty(0, dtype=dtype), weft.empty(0, dtype=weft.int32)))
+    assert weft.equal(widths[0], weft.frexp(x)[0])
+
+
+def test_gradients_of_a_strided_view_of_memory_that_elements_share() -> None:
+    base = weft.tensor([1.0, 2.0, 4.0, 8.0], dtype=weft.float64)
+
+    def view(x: weft.Tensor) -> weft.Tensor:
+        return x.as_strided((2, 2), (1, 1), 1)
+
+    for shared in (base.expand(2, 4), base.as_strided((2, 2), (1, 1))):
+        x = shared.detach().requires_grad_()
+        weights = weft.tensor([[1.0, 10.0], [100.0, 1000.0]], dtype=weft.float64)
+        (got,) = weft.autograd.grad((view(x) * weights).sum(), x)
+        assert got.shape == x.shape
+        # Whoever moves a place of the memory moves all elements that share it.
+        moved = weft.tensor([0.0, 1.0, 0.0, 0.0], dtype=weft.float64)
+        step = moved.as_strided(tuple(shared.shape), shared.stride())
+        assert weft.allclose((got * step).sum(), (view(step) * weights).sum())
+
+
+MASK = weft.tensor([True, False])
+VALUES: list[tuple[str, Callable[[], Any], Any]] = [
+    ("cat of nothing but empty vectors", lambda: weft.cat([NONE, NONE], dim=1), NONE),
+    ("block_diag of nothing", weft.block_diag, weft.empty(1, 0)),
+    ("fill of shared memory", lambda: weft.ones(1).expand(3).fill_(2), weft.full((3,), 2.0)),
+    (
+        "zeros in shared memory",
+        lambda: weft.ones(4).as_strided((2, 2), (1, 1)).zero_(),
+        weft.zeros(2, 2),
+    ),
+    ("adjoint of a number", lambda: weft.tensor(1 + 2j).adjoint(), weft.tensor(1 - 2j)),
+    (
+        "a large int as float",
+        lambda: weft.tensor(2**70, dtype=weft.float64),
+        weft.tensor(2.0**70, dtype=weft.float64),
+    ),
+    ("a large int as bool", lambda: weft.tensor([-(2**63) - 1, 0], dtype=weft.bool), MASK),
+    ("large ints beside floats", lambda: weft.tensor([2**70, 1.5]), weft.tensor([2.0**70, 1.5])),
+    ("a bool alpha of masks", lambda: weft.add(MASK, MASK, alpha=True), MASK),
+    ("a capsule", lambda: weft.asarray(weft.ones(2).__dlpack__()), weft.ones(2)),
+    (
+        "a transposed sparse vector",
+        lambda: weft.tensor([0.0, 3.0]).to_sparse().t().to_dense(),
+        weft.tensor([0.0, 3.0]),
+    ),
+    (
+        "a transposed sparse number",
+        lambda: weft.tensor(3.0).to_sparse().t().to_dense(),
+        weft.tensor(3.0),
+    ),
+    (
+        "sparse times dense in place",
+        lambda: weft.eye(2).to_sparse().mul_(weft.full((2, 2), 3.0)).to_dense(),
+        3 * weft.eye(2),
+    ),
+]
+
+
+@pytest.mark.parametrize(("what", "call", "wanted"), VALUES, ids=[case[0] for case in VALUES])
+def test_values(what: str, call: Callable[[], Any], wanted: Any) -> None:
+    assert same(call(), wanted)
+
+
+ERRORS: list[tuple[str, Callable[[], Any], type[Exception], str]] = [
+    ("alpha", lambda: weft.add(X, X, alpha=True), RuntimeError, "add: expected a bool alpha beside bools only, got dtypes float32 and float32"),
+    ("alpha of sub_", lambda: X.clone().sub_(1, alpha=True), RuntimeError, "sub: expected a bool alpha beside bools only, got dtypes float32 and int64"),
+    ("adjoint of a vector", lambda: X[0].adjoint(), RuntimeError, "adjoint: expected at least 2 dims, got shape (3,)"),
+    ("coordinates of a tensor", lambda: weft.unravel_index(weft.tensor([1]), weft.tensor([2, 2])), TypeError,
+     "unravel_index: expected shape as an int or ints, got tensor([2, 2])"),
+    ("coordinates of floats", lambda: weft.unravel_index(weft.tensor([1]), (2, 2.0)), TypeError,
+     "unravel_index: expected shape as an int or ints, got (2, 2.0)"),
+    ("nonzero", lambda: weft.nonzero(X, as_tuple=True, out=weft.empty(0, dtype=weft.int64)), RuntimeError,
+     "nonzero: expected no out with as_tuple=True, got one"),
+    ("stream", lambda: X.__dlpack__(stream="a"), TypeError, "__dlpack__: expected stream as an int or None, got str"),
+    ("complex of int", lambda: weft.int64.to_complex(), RuntimeError, "to_complex: expected a floating or complex dtype of 2 bytes or more, got int64"),
+    ("number for a row", lambda: weft.tensor([[1, 2], 3]), TypeError, "tensor: expected a sequence of length 2 at dim 1, got int"),
+    ("array of a number for a row", lambda: weft.tensor([np.ones(2), np.array(1.0)]), TypeError,
+     "tensor: expected an item of shape (2,) at dim 1, got a number"),
+    ("buffer", lambda: weft.frombuffer([1, 2], dtype=weft.int8), ValueError, "frombuffer: expected an object with a buffer, got list"),
+    ("hstack of a tensor", lambda: weft.hstack(X), TypeError, "hstack: expected a list of tensors, got Tensor"),
+    ("sparse floats into ints", lambda: weft.ones(2, dtype=weft.int64).add_(weft.ones(2).to_sparse()), RuntimeError,
+     "add_: expected a dtype that torch.int64 can hold, got torch.float32 beside it"),
+    ("sparse ints times floats", lambda: weft.ones(2, dtype=weft.int64).to_sparse().mul_(weft.ones(2)), RuntimeError,
+     "mul_: expected a result that fits torch.int64, got torch.float32"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("what", "call", "error", "text"), ERRORS, ids=[case[0] for case in ERRORS]
+)
+def test_errors(what: str, call: Callable[[], Any], error: type[Exception], text: str) -> None:
+    with pytest.raises(error) as caught:
+        call()
+    assert str(caught.value) == text
+
+
+def test_masks_of_bytes_warn() -> None:
+    mask = weft.tensor([1, 0], dtype=weft.uint8)
+    with pytest.warns(UserWarning, match="masks of dtype uint8 are deprecated"):
+        assert X[mask].tolist() == [[0, 1, 2]]
+
+
+def test_limits_are_equal_where_they_tell_the_same() -> None:
+    assert weft.finfo(weft.float16) == weft.finfo(weft.float16) != weft.finfo(weft.bfloat16)
+    assert weft.iinfo(weft.int8) == weft.iinfo(weft.int8) != weft.iinfo(weft.int16)
+
+
+def test_storages_of_numpy_sizes() -> None:
+    assert weft.UntypedStorage(np.int16(3)).nbytes() == 3
+    assert len(weft.FloatStorage(np.int64(3))) == 3
+
+
+@pytest.mark.parametrize("like", [weft.contiguous_format, weft.channels_last])
+def test_resize_as_keeps_a_format(like: Any) -> None:
+    model = weft.ones(2, 3, 4, 5).contiguous(memory_format=like)
+    x = weft.ones(2).resize_as_(model, memory_format=weft.preserve_format)
+    assert x.stride() == model.stride()
+
+
+def test_drawn_complex_tensors_are_no_views() -> None:
+    assert not weft.testing.make_tensor((2, 3), dtype=weft.complex64)._is_view()
+
+
+def test_types_of_c_have_no_annotations() -> None:
+    for kind in (types.FunctionType, type, int):
+        assert annotations_in(kind) == {}
