@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import math
 import types
 from collections.abc import Callable
 from typing import Any
@@ -78,6 +80,17 @@ def test_gradients_of_a_strided_view_of_memory_that_elements_share() -> None:
 
 MASK = weft.tensor([True, False])
 VALUES: list[tuple[str, Callable[[], Any], Any]] = [
+    ("a complex number as bool", lambda: weft.tensor([1j, 0j], dtype=weft.bool), MASK),
+    ("any over no dims", lambda: weft.any(weft.tensor([1.0, 0.0]), dim=[]), MASK),
+    ("all over no dims", lambda: weft.tensor([[5, 0]], dtype=weft.uint8).all(dim=(), keepdim=True), weft.tensor([[1, 0]], dtype=weft.uint8)),
+    ("isclose without tolerance", lambda: weft.isclose(weft.tensor([2**53]), weft.tensor([2**53 + 1]), 0, 0), weft.tensor([False])),
+    ("distances to nothing", lambda: weft.cdist(weft.ones(2, 5), weft.ones(0, 5)), weft.empty(2, 0)),
+    ("slopes past infinity", lambda: weft.gradient(weft.tensor([0.0, math.inf, math.inf, 1.0, 3.0]))[0], weft.tensor([math.inf, math.inf, -math.inf, -math.inf, 2.0])),
+    ("slopes by a complex spacing", lambda: weft.gradient(weft.tensor([0.0, 1.0, 4.0]), spacing=2j)[0], weft.tensor([-0.5j, -1j, -1.5j])),
+    ("slopes of integers", lambda: weft.gradient(weft.tensor([1, 3, 7, 2]), spacing=2, edge_order=2)[0], weft.tensor([0.5, 1.5, -0.25, -4.75])),
+    ("masked product over no dims", lambda: weft.masked.prod(weft.tensor([2, 3]), dim=[]), weft.tensor([2, 3])),
+    ("hash over all dims", lambda: weft.hash_tensor(weft.tensor([3, 5]), dim=None), weft.tensor(6, dtype=weft.uint64)),
+    ("new by its size", lambda: weft.ones(1, dtype=weft.int8).new(size=(2,)).zero_(), weft.zeros(2, dtype=weft.int8)),
     ("cat of nothing but empty vectors", lambda: weft.cat([NONE, NONE], dim=1), NONE),
     ("block_diag of nothing", weft.block_diag, weft.empty(1, 0)),
     ("fill of shared memory", lambda: weft.ones(1).expand(3).fill_(2), weft.full((3,), 2.0)),
@@ -111,7 +124,7 @@ VALUES: list[tuple[str, Callable[[], Any], Any]] = [
         lambda: weft.eye(2).to_sparse().mul_(weft.full((2, 2), 3.0)).to_dense(),
         3 * weft.eye(2),
     ),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("what", "call", "wanted"), VALUES, ids=[case[0] for case in VALUES])
@@ -136,6 +149,15 @@ ERRORS: list[tuple[str, Callable[[], Any], type[Exception], str]] = [
      "tensor: expected an item of shape (2,) at dim 1, got a number"),
     ("buffer", lambda: weft.frombuffer([1, 2], dtype=weft.int8), ValueError, "frombuffer: expected an object with a buffer, got list"),
     ("hstack of a tensor", lambda: weft.hstack(X), TypeError, "hstack: expected a list of tensors, got Tensor"),
+    ("masked product over a dim that is not there", lambda: weft.masked.prod(X, dim=2), IndexError, "prod: expected dim in [-2, 1], got 2"),
+    ("hash over a dim twice", lambda: weft.hash_tensor(X, dim=(0, -2)), RuntimeError, "hash_tensor: expected each dim at most once, got (0, -2)"),
+    ("weights of another dtype", lambda: weft.histogram(X, 2, weight=X.double()), RuntimeError,
+     "histogram: expected weights of torch.float32, got torch.float64"),
+    ("storage of another dtype", lambda: weft.ones(2).set_(weft.ones(2, dtype=weft.float64).storage()), RuntimeError,
+     "set_: expected a storage of torch.float32, got torch.float64"),
+    ("deterministic", lambda: weft.use_deterministic_algorithms(1), TypeError, "use_deterministic_algorithms: expected mode of type bool, got int"),
+    ("loss of a number", lambda: weft.nn.functional.nll_loss(weft.tensor(1.0), weft.tensor(1)), ValueError,
+     "nll_loss: expected an input of at least 1 dim, got a 0-d tensor"),
     ("sparse floats into ints", lambda: weft.ones(2, dtype=weft.int64).add_(weft.ones(2).to_sparse()), RuntimeError,
      "add_: expected a dtype that torch.int64 can hold, got torch.float32 beside it"),
     ("sparse ints times floats", lambda: weft.ones(2, dtype=weft.int64).to_sparse().mul_(weft.ones(2)), RuntimeError,
@@ -182,3 +204,31 @@ def test_drawn_complex_tensors_are_no_views() -> None:
 def test_types_of_c_have_no_annotations() -> None:
     for kind in (types.FunctionType, type, int):
         assert annotations_in(kind) == {}
+
+
+def test_copies_of_storages_share_memory_with_copies_of_tensors() -> None:
+    x = weft.zeros(3)
+    mine, typed, bytes_ = copy.deepcopy([x, x.storage(), x.untyped_storage()])
+    mine.add_(1)
+    assert typed.tolist() == [1, 1, 1] and bytes_.data_ptr() == mine.data_ptr() != x.data_ptr()
+    assert copy.deepcopy(x.untyped_storage()) != x.untyped_storage()
+    assert weft.ones(1, dtype=weft.int32).storage().type() == "torch.IntStorage"
+
+
+def test_a_number_on_meta_formats_as_its_text() -> None:
+    assert f"{weft.tensor(1.0, device='meta')}" == "tensor(..., device='meta', size=())"
+
+
+def test_sparse_tensors_are_close_where_places_are_equal_and_values_close() -> None:
+    x = weft.tensor([[0.0, 2.0], [3.0, 0.0]])
+    twice = weft.sparse_coo_tensor([[0, 0, 1], [1, 1, 0]], [1.0, 1.0, 3.0], (2, 2))
+    weft.testing.assert_close(x.to_sparse(), twice)
+    for layout in ("to_sparse", "to_sparse_csr", "to_sparse_csc"):
+        mine, near, far = (getattr(each, layout)() for each in (x, x * (1 + 1e-7), x * 2))
+        weft.testing.assert_close(mine, near)
+        for wrong in (far, getattr(x.T.contiguous() + weft.eye(2), layout)()):
+            with pytest.raises(AssertionError):
+                weft.testing.assert_close(mine, wrong)
+        with pytest.raises(AssertionError, match="attribute 'layout'"):
+            weft.testing.assert_close(mine, x)
+        weft.testing.assert_close(mine, x, check_layout=False)

@@ -185,7 +185,7 @@ class Fill {
       Scalar scalar;
       WEFT_CHECK_TYPE(to_large(object, &scalar) || to_scalar(object, &scalar), op_,
                       ": expected numbers or sequences of numbers, got ", short_type_name(object));
-      WEFT_CHECK_TYPE(!scalar.is_complex() || is_complex(dtype_), op_,
+      WEFT_CHECK_TYPE(!scalar.is_complex() || is_complex(dtype_) || dtype_ == DType::Bool, op_,
                       ": expected real numbers for ", dtype_, ", got a complex one");
       if (is_integral(dtype_)) {
         check_range(scalar, object);

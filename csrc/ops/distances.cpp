@@ -107,6 +107,7 @@ void distances_from(int64_t rows, int64_t columns, int64_t k, const T* x1, const
 
 template <int kPower, class T>
 void run(const Pairs& p, const T* x1, const T* x2, T* out) {
+  if (p.n == 0) return;
   const int64_t strips = (p.n + kWidth - 1) / kWidth, parts = (p.m + kHeight - 1) / kHeight;
   const int64_t work = kHeight * kWidth * std::max<int64_t>(p.k, 1);
   parallel_for(p.count * parts, (1 << 16) / (work * strips) + 1, [&](int64_t begin, int64_t end) {

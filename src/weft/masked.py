@@ -12,6 +12,7 @@ from typing import Any
 
 from weft import _C, linalg
 from weft._C import Tensor
+from weft._functions.shapes import checked_dims as _checked_dims
 from weft._runtime.exports import list_own as _list_own
 from weft._tensor.limits import iinfo as _iinfo
 
@@ -104,8 +105,10 @@ def prod(
 
 def _from_last(values: Tensor, dim: Any) -> list[int]:
     """The dimensions that are reduced; those before one that goes keep their places."""
-    dims = [each % max(values.dim(), 1) for each in _dims_of(dim)] or list(range(values.dim()))
-    return sorted(dims, reverse=True)
+    if dim is None or dim == ():
+        return list(reversed(range(values.dim())))
+    given = _checked_dims("prod", _dims_of(dim), values.dim())
+    return sorted(given, reverse=True) if values.dim() else []
 
 
 def amax(

@@ -6,6 +6,7 @@ tensor's dtype. As long as one `UntypedStorage` of a storage lives, asking again
 
 from __future__ import annotations
 
+import copy
 import operator
 import os
 from collections.abc import Iterator, Sequence
@@ -14,6 +15,7 @@ from weakref import WeakValueDictionary
 
 from weft import _C
 from weft._C import Tensor
+from weft._runtime import lazy
 from weft._tensor.mapped import mapped_bytes
 
 
@@ -293,7 +295,9 @@ class UntypedStorage:
         return self.clone()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> UntypedStorage:
-        return memo.setdefault(id(self), self.clone())
+        if id(self) not in memo:  # tensors over it, in the same deepcopy, share the copy
+            memo[id(self)] = UntypedStorage._of(copy.deepcopy(self._handle, memo))
+        return memo[id(self)]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return UntypedStorage, (bytes(self),)
@@ -368,6 +372,11 @@ class TypedStorage:
     def size(self) -> int:
         """Number of elements."""
         return self.nbytes() // self.element_size()
+
+    def type(self) -> str:
+        """The name of the class for the dtype, as torch.FloatStorage."""
+        named: Any = lazy.value("weft._tensor.legacy_types", "storage_name")
+        return f"torch.{named(self.dtype)}"
 
     def __sizeof__(self) -> int:
         return object.__sizeof__(self) + self.nbytes()

@@ -185,6 +185,13 @@ class FunctionEmitter:
             return self.view_body(form)
         if row.is_program:
             lines = self.run(form, "")
+            if "each_of_none" in row.tags:
+                over_one = f"ops::{row.name}(ops::unsqueeze(self, -1), last, false)"
+                lines = [
+                    "  const int64_t last[] = {-1};",
+                    f"  if (dim && dim->empty()) return {over_one};",
+                    *lines,
+                ]
             return [*lines, *self.record_after(form), f"  return {self.returned(row)};"]
         return self.call_body(form)
 

@@ -114,7 +114,7 @@ def gradient(
         raise RuntimeError(f"gradient: expected a dtype with negative numbers, got {kind}")
     x = input.float() if kind in (_C.float16, _C.bfloat16) else input
     slopes = [_slope(x, d % x.dim(), s, edge_order) for d, s in zip(dims, spacings)]
-    return tuple(slope if x is input else slope.to(kind) for slope in slopes)
+    return tuple(slope if slope.is_complex() or x is input else slope.to(kind) for slope in slopes)
 
 
 def _slope(x: Tensor, dim: int, spacing: Any, edge_order: int) -> Tensor:
@@ -123,15 +123,18 @@ def _slope(x: Tensor, dim: int, spacing: Any, edge_order: int) -> Tensor:
         raise RuntimeError(
             f"gradient: expected at least {edge_order + 1} entries along dim {dim}, got {size}"
         )
-    if isinstance(spacing, Tensor) and spacing.dim():
-        gaps = spacing.diff().reshape([-1] + [1] * (x.dim() - 1 - dim))
-    else:
-        shape = [size - 1] + [1] * (x.dim() - 1 - dim)
-        gaps = _C.ones(shape, device=x.device) * spacing
-        gaps = gaps.to(x.dtype) if x.is_floating_point() or x.is_complex() else gaps
 
-    def part(start: int, count: int) -> Tensor:
+    def part(start: int, count: int = 1) -> Tensor:
         return x.narrow(dim, start, count)
+
+    if not isinstance(spacing, Tensor) or not spacing.dim():
+        middle = (part(2, size - 2) - part(0, size - 2)) / (2 * spacing)
+        first, last = part(1) - part(0), part(size - 1) - part(size - 2)
+        if edge_order == 2:
+            first = 2 * part(1) - 1.5 * part(0) - 0.5 * part(2)
+            last = 1.5 * part(size - 1) - 2 * part(size - 2) + 0.5 * part(size - 3)
+        return _C.cat([first / spacing, middle, last / spacing], dim)
+    gaps = spacing.diff().reshape([-1] + [1] * (x.dim() - 1 - dim))
 
     def gap(start: int, count: int) -> Tensor:
         return gaps.narrow(0, start, count)

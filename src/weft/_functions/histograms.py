@@ -103,6 +103,8 @@ def _count(
         raise RuntimeError(
             f"{name}: expected {2 * points.size(1)} entries of range, got {len(limits)}"
         )
+    if weights is not None and weights.dtype != points.dtype:
+        raise RuntimeError(f"{name}: expected weights of {points.dtype}, got {weights.dtype}")
     if weights is not None and weights.numel() != points.size(0):
         raise RuntimeError(f"{name}: expected {points.size(0)} weights, got {weights.numel()}")
     sides = [

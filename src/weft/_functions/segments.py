@@ -7,6 +7,7 @@ from typing import Any
 from weft import _C
 from weft._C import Tensor
 from weft._functions.out import takes_out
+from weft._functions.shapes import checked_dims
 from weft._runtime.torch_function import declare as _declare
 
 # by the name of a reduction: what an empty segment gives, and the name that scatter_reduce knows
@@ -120,8 +121,9 @@ def hash_tensor(input: Tensor, dim: Any = (), *, keepdim: bool = False, mode: in
         )
     floating = input.is_floating_point()
     bits = input.double().view(_C.int64) if floating else input.to(_C.int64)
-    given = [dim] if isinstance(dim, int) else list(dim)
-    dims = sorted({d % max(bits.dim(), 1) for d in given} or range(bits.dim()), reverse=True)
+    given = [dim] if isinstance(dim, int) else list(dim or ())
+    dims = sorted(checked_dims("hash_tensor", given, bits.dim()), reverse=True)
+    dims = dims or list(reversed(range(bits.dim())))
     for d in dims if bits.dim() else ():
         bits = _exclusive_or(bits, d)
     if not keepdim:

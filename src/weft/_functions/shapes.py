@@ -24,6 +24,24 @@ def listed(tensors: Sequence[Any]) -> list[Any]:
     return list(tensors)
 
 
+def checked_dims(function: str, dims: Sequence[int], rank: int) -> list[int]:
+    """Dimensions of a tensor of `rank`, counted from the front.
+
+    IndexError for one that is not there, RuntimeError for one that is named twice.
+
+    >>> checked_dims("sum", [-1, 0], 3)
+    [2, 0]
+    """
+    most = max(rank, 1)
+    for dim in dims:
+        if not -most <= dim < most:
+            raise IndexError(f"{function}: expected dim in [{-most}, {most - 1}], got {dim}")
+    found = [dim % most for dim in dims]
+    if len(set(found)) < len(found):
+        raise RuntimeError(f"{function}: expected each dim at most once, got {tuple(dims)}")
+    return found
+
+
 def broadcast_shapes(*shapes: Any) -> Size:
     """The shape that tensors of the given shapes (sequences or ints) broadcast to.
 

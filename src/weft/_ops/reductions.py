@@ -279,5 +279,5 @@ for _name, _body, _word in (("any", _any, "any element holds"), ("all", _all, "a
         doc=f"Whether {_word} over the dimensions `dim` (None: all), as bool; of uint8 as uint8.",
         reduce=_body,
         result="truth",
-        tags=("nondifferentiable", "exact_out"),
+        tags=("nondifferentiable", "exact_out", "each_of_none"),
     )

@@ -49,6 +49,7 @@ TAGS = frozenset(
         "row_major",  # gives a row-major result, whatever the layout of its tensors
         "exact_out",  # on elements, or a reduction: out= has the dtype of the result
         "casts_out",  # of another kind: out= may have another dtype that holds the result
+        "each_of_none",  # a reduction that over no dimensions, an empty list, asks each element
         "fills_out",  # out= keeps its shape where it has as many elements as the result
         "distinct_out",  # out= shares no memory with its tensors
         "cheap",  # takes less time than to read and write its tensors

@@ -64,7 +64,11 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     True
     >>> weft.use_deterministic_algorithms(False)
     """
-    _State.deterministic, _State.warn_only = bool(mode), bool(warn_only)
+    if not isinstance(mode, bool):
+        raise TypeError(
+            f"use_deterministic_algorithms: expected mode of type bool, got {type(mode).__name__}"
+        )
+    _State.deterministic, _State.warn_only = mode, bool(warn_only)
 
 
 def are_deterministic_algorithms_enabled() -> bool:

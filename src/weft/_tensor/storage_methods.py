@@ -46,6 +46,8 @@ def _set(
             return _C._set(self, source, *layout)
         handle = source
     elif isinstance(source, (UntypedStorage, TypedStorage)):
+        if isinstance(source, TypedStorage) and source.dtype is not self.dtype:
+            raise RuntimeError(f"set_: expected a storage of {self.dtype}, got {source.dtype}")
         handle = source.untyped()._handle
     else:
         raise TypeError(f"set_: expected a Tensor or a storage, got {type(source).__name__}")

@@ -53,7 +53,12 @@ def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
 @unrecorded
 def _format(self: Tensor, spec: str) -> str:
     """A 0-d tensor formats as its number, any other as its repr."""
-    if self.dim() == 0 and type(self) is Tensor and "_batch" not in self.__dict__:
+    if (
+        self.dim() == 0
+        and type(self) is Tensor
+        and not self.is_meta
+        and "_batch" not in self.__dict__
+    ):
         return format(self.item(), spec)
     return object.__format__(self, spec)
 
@@ -191,12 +196,13 @@ def _new_tensor(
     )
 
 
-def _new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
+def _new(self: Tensor, *args: Any, size: Any = None, device: Any = None) -> Tensor:
     """A tensor of this one's dtype: new memory of the sizes given, or a copy of a sequence.
 
     A storage, or a tensor of the same dtype, is memory that it lies over.
     """
     constructed = lazy.value("weft._tensor.legacy_types", "constructed")
+    args = args if size is None else tuple(size)
     return constructed("new", self.dtype, args, self.device if device is None else device)
 
 

@@ -188,6 +188,8 @@ def nll_loss(
     """
     if size_average is not None or reduce is not None:
         reduction = _legacy(size_average, reduce)
+    if input.dim() == 0:
+        raise ValueError("nll_loss: expected an input of at least 1 dim, got a 0-d tensor")
     return _nll_loss(input, target, weight, _reduction("nll_loss", reduction), ignore_index)
 
 

@@ -41,8 +41,9 @@ def assert_close(
 
     actual, expected: tensors or what tensor() takes (arrays, numbers), or sequences and mappings of
     these, compared member by member. rtol, atol: both or neither; by default by dtype (float32:
-    1.3e-6 and 1e-5). Shapes must be equal, dtypes unless check_dtype=False, strides if
-    check_stride. equal_nan: NaN equals NaN. msg: the message, or a function of the one made here.
+    1.3e-6 and 1e-5). Shapes and layouts must be equal, and the places of sparse tensors; dtypes
+    unless check_dtype=False, strides if check_stride. equal_nan: NaN equals NaN. msg: the message,
+    or a function of the one made here.
 
     >>> assert_close(weft.tensor([1.0, 2.0]), weft.tensor([1.0, 2.0000001]))
     >>> assert_close(weft.tensor([1.0, 2.0]), weft.tensor([1.0, 2.5]))
@@ -59,6 +60,7 @@ def assert_close(
         )
     tolerances = None if rtol is None or atol is None else (rtol, atol)
     pair = _Pair(tolerances, equal_nan, check_device, check_dtype, check_stride, allow_subclasses)
+    pair.check_layout = check_layout
     problem = pair.compare(actual, expected, "")
     if problem is None:
         return
@@ -90,6 +92,8 @@ Problem = tuple[type[Exception], str] | None
 
 
 class _Pair:
+    check_layout = True
+
     def __init__(
         self,
         tolerances: tuple[float, float] | None,
@@ -117,11 +121,36 @@ class _Pair:
         plain = all(isinstance(value, numbers.Number) for value in (actual, expected))
         if not plain and isinstance(actual, Tensor) != isinstance(expected, Tensor):
             return TypeError, _types(actual, expected, where)
+        given = [value for value in (actual, expected) if isinstance(value, Tensor)]
+        if any(value.layout is not _C.strided for value in given) and len(given) == 2:
+            return self._sparse(actual, expected, where)
         try:
             pair = _tensor(actual, plain), _tensor(expected, plain)
         except (TypeError, ValueError, RuntimeError):
             return TypeError, _types(actual, expected, where)
         return self._tensors(*pair, where, plain)
+
+    def _sparse(self, actual: Tensor, expected: Tensor, where: str) -> Problem:
+        """Places are equal, values close; of several entries at a place the sum counts."""
+        layouts = (actual.layout, expected.layout)
+        if layouts[0] is not layouts[1]:
+            if self.check_layout:
+                return AssertionError, _attribute("layout", *layouts, where)
+            return self.compare(actual.to_dense(), expected.to_dense(), where)
+        if actual.shape != expected.shape:
+            return AssertionError, _attribute("shape", actual.shape, expected.shape, where)
+        parts = {
+            _C.sparse_coo: ("_indices", "_values"),
+            _C.sparse_csr: ("crow_indices", "col_indices", "values"),
+        }.get(layouts[0], ("ccol_indices", "row_indices", "values"))
+        if layouts[0] is _C.sparse_coo and actual.is_coalesced() != expected.is_coalesced():
+            actual, expected = actual.coalesce(), expected.coalesce()
+        for part in parts:
+            one, other = getattr(actual, part)(), getattr(expected, part)()
+            problem = self._tensors(one, other, f"{where}.{part.lstrip('_')}", False)
+            if problem is not None:
+                return problem
+        return None
 
     def _sequences(self, actual: Any, expected: Any, where: str) -> Problem:
         if len(actual) != len(expected):
@@ -163,8 +192,7 @@ class _Pair:
             ]
         for name, wanted, mine, theirs in checks:
             if wanted and mine != theirs:
-                text = f"The values for attribute '{name}' do not match: {mine} != {theirs}."
-                return AssertionError, text + _at(where)
+                return AssertionError, _attribute(name, mine, theirs, where)
         rtol, atol = self._limits(actual.dtype, expected.dtype)
         common = _C.promote_types(actual.dtype, expected.dtype)
         one, other = actual.detach().to(common), expected.detach().to(common)
@@ -196,6 +224,10 @@ def _is_sequence(value: Any) -> bool:
 
 def _at(where: str) -> str:
     return f"\n\nThe failure occurred for item {where}" if where else ""
+
+
+def _attribute(name: str, mine: Any, theirs: Any, where: str) -> str:
+    return f"The values for attribute '{name}' do not match: {mine} != {theirs}.{_at(where)}"
 
 
 def _types(actual: Any, expected: Any, where: str) -> str:

@@ -22,6 +22,13 @@ def _get_device_module(device_type: str) -> Any:
     return module
 
 
+def _element_size(dtype: Any) -> int:
+    """The bytes of an element. RuntimeError for what is no dtype."""
+    if not isinstance(dtype, weft.dtype):
+        raise RuntimeError(f"_element_size: expected a dtype, got {dtype!r}")
+    return dtype.itemsize
+
+
 def _flatten_dense_tensors(tensors: Iterable[Tensor]) -> Tensor:
     """The elements of all tensors, one after the other."""
     return weft.cat([tensor.reshape(-1) for tensor in tensors])
