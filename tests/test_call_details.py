@@ -80,6 +80,17 @@ def test_gradients_of_a_strided_view_of_memory_that_elements_share() -> None:
 
 MASK = weft.tensor([True, False])
 VALUES: list[tuple[str, Callable[[], Any], Any]] = [
+    ("squares of full rank whatever rcond says", lambda: weft.linalg.lstsq(2 * weft.eye(2), weft.ones(2, 1), rcond=1.0, driver="gels")[0],
+     weft.full((2, 1), 0.5)),
+    ("squares by an rcond of 1", lambda: weft.linalg.lstsq(2 * weft.eye(1), weft.ones(1, 1), rcond=1.0, driver="gelsd")[0], weft.full((1, 1), 0.5)),
+    ("condition by the least norm", lambda: weft.linalg.cond(weft.tensor([[4.0, 0], [0, 1], [0, 0]]), -2), weft.tensor(0.25)),
+    ("eigenvalues by a small letter", lambda: weft.linalg.eigvalsh(weft.eye(2), UPLO="u"), weft.ones(2)),
+    ("eigenvalues into a wider dtype", lambda: weft.linalg.eigvals(weft.eye(1), out=weft.empty(0, dtype=weft.complex128)),
+     weft.ones(1, dtype=weft.complex128)),
+    ("product of one matrix", lambda: weft.chain_matmul(X), X),
+    ("bytes multiplied into an out", lambda: weft._int_mm(weft.ones(2, 2).char(), weft.ones(2, 2).char(), out=weft.empty(0, dtype=weft.int32)),
+     weft.full((2, 2), 2, dtype=weft.int32)),
+    ("how many are not 0", lambda: weft.linalg.vector_norm(weft.tensor([0.0, -0.0, math.nan, -3.0]), 0), weft.tensor(2.0)),
     ("a complex number as bool", lambda: weft.tensor([1j, 0j], dtype=weft.bool), MASK),
     ("any over no dims", lambda: weft.any(weft.tensor([1.0, 0.0]), dim=[]), MASK),
     ("all over no dims", lambda: weft.tensor([[5, 0]], dtype=weft.uint8).all(dim=(), keepdim=True), weft.tensor([[1, 0]], dtype=weft.uint8)),
@@ -133,6 +144,10 @@ def test_values(what: str, call: Callable[[], Any], wanted: Any) -> None:
 
 
 ERRORS: list[tuple[str, Callable[[], Any], type[Exception], str]] = [
+    ("least of nothing", lambda: weft.linalg.vector_norm(weft.empty(0, 2), -math.inf, 0), RuntimeError,
+     "vector_norm: expected elements for the order -inf, got none"),
+    ("complex order", lambda: weft.linalg.vector_norm(X, 1j), RuntimeError, "vector_norm: expected a real order, got 1j"),
+    ("einsum of nothing", lambda: weft.einsum("", []), ValueError, "einsum: expected at least one operand, got none"),
     ("alpha", lambda: weft.add(X, X, alpha=True), RuntimeError, "add: expected a bool alpha beside bools only, got dtypes float32 and float32"),
     ("alpha of sub_", lambda: X.clone().sub_(1, alpha=True), RuntimeError, "sub: expected a bool alpha beside bools only, got dtypes float32 and int64"),
     ("adjoint of a vector", lambda: X[0].adjoint(), RuntimeError, "adjoint: expected at least 2 dims, got shape (3,)"),
@@ -232,3 +247,32 @@ def test_sparse_tensors_are_close_where_places_are_equal_and_values_close() -> N
         with pytest.raises(AssertionError, match="attribute 'layout'"):
             weft.testing.assert_close(mine, x)
         weft.testing.assert_close(mine, x, check_layout=False)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: weft.linalg.vector_norm(x, 0),
+        lambda x: weft.cdist(x, x, p=0),
+        lambda x: weft.linalg.matrix_power(x, 0),
+    ],
+)
+def test_constants_of_a_tensor_have_the_gradient_0(function: Any) -> None:
+    x = weft.tensor([[1.0, 0.0], [math.inf, 2.0]], requires_grad=True)
+    function(x).sum().backward()
+    assert x.grad.tolist() == [[0, 0], [0, 0]]
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_scaled_bessel_functions_of_large_numbers_follow_their_series(order: int) -> None:
+    x = weft.tensor([1e2, 150.0, 300.0, 7e2, 1e4, 1e10, 1e300], dtype=weft.float64)
+    z, wanted, term = 8 * x, weft.ones_like(x), weft.ones_like(x)
+    for k in range(1, 12):  # DLMF 10.40.2
+        term = term * (4 * order**2 - (2 * k - 1) ** 2) / (k * z)
+        wanted = wanted + term
+    wanted = wanted * (math.pi / (2 * x)).sqrt()
+    got = getattr(weft.special, f"scaled_modified_bessel_k{order}")(x)
+    weft.testing.assert_close(got, wanted, rtol=1e-14, atol=0)
+    plain = getattr(weft.special, f"modified_bessel_k{order}")(x[:4])
+    weft.testing.assert_close(plain, wanted[:4] * (-x[:4]).exp(), rtol=1e-13, atol=0)
+    assert getattr(weft.special, f"scaled_modified_bessel_k{order}")(weft.tensor(math.inf)) == 0

@@ -179,7 +179,8 @@ Pair _cholesky(const Tensor& self, bool check_errors) {
 Pair linalg_eigh(const Tensor& self, const std::string& UPLO) {
   const char* op = "linalg_eigh";
   check_matrices(op, self, true);
-  WEFT_CHECK(UPLO == "L" || UPLO == "U", op, ": expected UPLO \"L\" or \"U\", got \"", UPLO, "\"");
+  WEFT_CHECK(UPLO == "L" || UPLO == "U" || UPLO == "l" || UPLO == "u", op,
+             ": expected UPLO \"L\" or \"U\", got \"", UPLO, "\"");
   const Tensor work = by_columns(self);
   const int64_t n = self.size(-1);
   WEFT_CHECK(n <= (1 << 14), op, ": expected at most 2^14 rows, got shape ", AsTuple{self.sizes()});

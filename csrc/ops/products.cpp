@@ -105,7 +105,7 @@ Tensor matrix_power(const Tensor& self, int64_t n) {
              "matrix_power: expected square matrices, got shape ", AsTuple{self.sizes()});
   if (n == 0) {
     const Tensor one = ops::eye(self.size(-1), self.dtype());
-    return ops::clone(ops::expand(one, self.sizes(), false));
+    return ops::copy_(ops::clone(self), ops::expand(one, self.sizes(), false));  // gradient 0
   }
   Tensor power = n < 0 ? ops::linalg_inv(self) : self, result;
   for (uint64_t rest = n < 0 ? -static_cast<uint64_t>(n) : static_cast<uint64_t>(n); rest > 0;

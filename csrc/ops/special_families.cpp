@@ -1,4 +1,5 @@
 // Functions that come in families: Bessel functions and orthogonal polynomials, chosen by name.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -11,14 +12,16 @@ namespace weft::native {
 namespace {
 
 // exp(x) K(x) of order 0 or 1: the integral of exp(-x (cosh t - 1)) cosh(order t) over t >= 0
-// (DLMF 10.32.9). The trapezoidal rule converges geometrically here.
+// (DLMF 10.32.9). The trapezoidal rule converges geometrically here; its steps follow the width of
+// the integrand, 1 / sqrt(x) for a large x.
 double scaled_k(int order, double x) {
   if (std::isnan(x) || x < 0) return kNan;
   if (x == 0) return kInf;
-  constexpr double kStep = 1.0 / 16;
+  if (std::isinf(x)) return 0;
+  const double step = std::min(1.0 / 16, 0.5 / std::sqrt(x));
   double sum = 0.5;
   for (int i = 1; i < 16000; ++i) {
-    const double t = i * kStep;
+    const double t = i * step;
     const double half = std::sinh(t / 2);
     const double power = -2 * x * half * half;
     const double term =
@@ -26,7 +29,7 @@ double scaled_k(int order, double x) {
     sum += term;
     if (term < 1e-18 * sum) break;
   }
-  return sum * kStep;
+  return sum * step;
 }
 
 // Airy's function of the first kind by Bessel functions of order 1/3 (DLMF 9.6.2, 9.6.6).

@@ -103,12 +103,18 @@ def vector_norm(
 
     `ord` is any number: 0 counts elements that are not 0, inf and -inf give the largest and
     smallest absolute value. `input` is floating or complex, the result real and without `dim`, or
-    with sizes of 1 there (keepdim). `dtype` converts first. Raises RuntimeError for integers.
+    with sizes of 1 there (keepdim). `dtype` converts first. Raises RuntimeError for integers, and
+    for no elements where the order is negative or infinite.
 
     >>> weft.linalg.vector_norm(weft.tensor([[3.0, 4.0], [0.0, -5.0]]), dim=1)
     tensor([5., 5.])
     """
     dims = [dim] if isinstance(dim, int) else dim
+    if isinstance(ord, complex):
+        raise RuntimeError(f"vector_norm: expected a real order, got {ord}")
+    if input.numel() == 0 and (ord < 0 or ord == math.inf):
+        if any(input.size(each) == 0 for each in dims or range(input.dim())):
+            raise RuntimeError(f"vector_norm: expected elements for the order {ord}, got none")
     return _aten.linalg_vector_norm(input, ord, dims, keepdim, dtype=dtype)
 
 
@@ -343,9 +349,9 @@ def cond(input: Tensor, p: Any = None) -> Tensor:
     >>> weft.linalg.cond(weft.tensor([[1.0, 0.0], [0.0, 4.0]]))
     tensor(4.)
     """
-    if p is None or p == 2:
+    if p in (None, 2, -2):
         s = svdvals(input)
-        return s[..., 0] / s[..., -1]
+        return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
     inverse, info = inv_ex(input)
     singular = info != 0
     inverse = inverse.masked_fill(singular.unsqueeze(-1).unsqueeze(-1), 0)
@@ -369,6 +375,13 @@ class LeastSquares(NamedTuple):
 _DRIVERS = ("gelsy", "gels", "gelsd", "gelss")
 
 
+def _least_ratio(driver: str, rcond: float | None) -> float | None:
+    """The rcond that LAPACK's driver goes by; None: that of the precision."""
+    if rcond is None or driver == "gels" or rcond < 0 or (driver == "gelsd" and rcond >= 1):
+        return None
+    return min(rcond, 1 - 1e-6) if driver == "gelsy" else rcond  # which keeps one, at least
+
+
 @casting_takes_out
 @_full_precision
 def lstsq(
@@ -377,10 +390,10 @@ def lstsq(
     """The X that makes the length of input @ X - b least, the shortest where there are several.
 
     input is (..., m, n), b (..., m, k) or vectors (..., m). Every driver solves through the
-    pseudo-inverse, with singular values up to rcond (eps * max(m, n)) times the greatest as 0; as
-    in PyTorch, `driver` says which further fields are filled: "gelsy" (the default) the rank,
-    "gels" the residuals, "gelsd" and "gelss" both and the singular values. The squared residuals
-    are those of matrices of full rank with more rows than columns.
+    pseudo-inverse, with singular values up to rcond (eps * max(m, n), of "gels" always) times the
+    greatest as 0; as in PyTorch, `driver` says which further fields are filled: "gelsy" (the
+    default) the rank, "gels" the residuals, "gelsd" and "gelss" both and the singular values. The
+    squared residuals are those of matrices of full rank with more rows than columns.
 
     Raises RuntimeError for another driver, and for shapes that do not fit. Both are of one floating
     or complex dtype.
@@ -404,6 +417,7 @@ def lstsq(
             f"lstsq: expected B of {input.size(-2)} rows, got shape {tuple(b.shape)} for A of "
             f"shape {tuple(input.shape)}"
         )
+    rcond = _least_ratio(driver, rcond)
     solution = pinv(input, rcond) @ right
     with _no_grad():
         values = svdvals(input)

@@ -273,6 +273,8 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     tensor([-1., -1.])
     """
     text, *tensors = _with_equation(equation, *operands)
+    if not tensors:
+        raise ValueError("einsum: expected at least one operand, got none")
     return _aten.einsum(text, tensors)
 
 

@@ -92,7 +92,7 @@ def chain_matmul(*matrices: Any) -> Tensor:
     tensor([[3.],
             [3.]])
     """
-    return linalg.multi_dot(matrices)
+    return matrices[0] if len(matrices) == 1 else linalg.multi_dot(matrices)
 
 
 def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:

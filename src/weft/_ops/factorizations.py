@@ -12,6 +12,7 @@ op(
     grad={"self": "_eig_backward(grads[0], grads[1], result0, result1)"},
     variants="",
     out="out",
+    tags=("casts_out",),
     shape="each(self[:-1], self)",
 )
 
@@ -39,6 +40,7 @@ op(
     compose="linalg_eig(self)[0]",
     variants="",
     out="out",
+    tags=("casts_out",),
 )
 
 

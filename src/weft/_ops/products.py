@@ -200,6 +200,7 @@ op(
     "_int_mm(Tensor self, Tensor mat2) -> Tensor",
     doc="The product of two matrices of int8, in int32.",
     variants="f",
+    out="out",
     tags=("nondifferentiable",),
 )
 

@@ -180,7 +180,7 @@ def _vector_norm(self: Any, ord: Any, dim: Any, keepdim: Any, dtype: Any) -> Any
     if p == 1.0:
         return x.abs().sum(dim, keepdim)
     if p == 0.0:
-        return (x != 0).sum(dim, keepdim, dtype=x.dtype)
+        return x.masked_fill(x != 0, 1).sign().sum(dim, keepdim)  # whose gradient is 0
     return ops._norm_p(x, p, dim, keepdim)
 
 
