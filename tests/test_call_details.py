@@ -80,6 +80,8 @@ def test_gradients_of_a_strided_view_of_memory_that_elements_share() -> None:
 
 MASK = weft.tensor([True, False])
 VALUES: list[tuple[str, Callable[[], Any], Any]] = [
+    ("integrals of nothing", lambda: weft.cumulative_trapezoid(weft.ones(2, 0)), weft.ones(2, 0)),
+    ("complex sums of infinities", lambda: weft.logaddexp(weft.tensor(complex(math.inf)), weft.tensor(complex(math.inf))), weft.tensor(complex(math.inf))),
     ("squares of full rank whatever rcond says", lambda: weft.linalg.lstsq(2 * weft.eye(2), weft.ones(2, 1), rcond=1.0, driver="gels")[0],
      weft.full((2, 1), 0.5)),
     ("squares by an rcond of 1", lambda: weft.linalg.lstsq(2 * weft.eye(1), weft.ones(1, 1), rcond=1.0, driver="gelsd")[0], weft.full((1, 1), 0.5)),
@@ -276,3 +278,16 @@ def test_scaled_bessel_functions_of_large_numbers_follow_their_series(order: int
     plain = getattr(weft.special, f"modified_bessel_k{order}")(x[:4])
     weft.testing.assert_close(plain, wanted[:4] * (-x[:4]).exp(), rtol=1e-13, atol=0)
     assert getattr(weft.special, f"scaled_modified_bessel_k{order}")(weft.tensor(math.inf)) == 0
+
+
+@pytest.mark.parametrize("lost", [complex(math.nan, 0), complex(1, math.nan)])
+@pytest.mark.parametrize("other", [complex(-math.inf, 0), complex(math.inf, 0), 1 + 2j])
+def test_complex_logaddexp_keeps_nan(lost: complex, other: complex) -> None:
+    for pair in ((lost, other), (other, lost)):
+        assert weft.logaddexp(*map(weft.tensor, pair)).isnan()
+
+
+def test_tensors_are_drawn_over_the_whole_range_of_a_dtype() -> None:
+    limits = weft.finfo(weft.float32)
+    x = weft.testing.make_tensor(1000, dtype=weft.float32, low=limits.min, high=limits.max)
+    assert x.isfinite().all() and x.min() < limits.min / 2 and x.max() > limits.max / 2

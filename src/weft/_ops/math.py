@@ -163,7 +163,12 @@ def _log_add_exp(self: Any, other: Any) -> Any:
     first = (x > y) | ((x == y) & (lang.imag(self) >= lang.imag(other)))
     big, small = lang.where(first, self, other), lang.where(first, other, self)
     none = lang.real(big) == -lang.inf  # -inf less -inf would be NaN
-    return lang.where(none, big, big + lang.log1p(lang.exp(small - big)))
+    total = lang.where(none, big, big + lang.log1p(lang.exp(small - big)))
+    infinite = (x == lang.inf) & (y == lang.inf)
+    total = lang.where(infinite, lang.log(lang.exp(self) + lang.exp(other)), total)
+    p, q = lang.imag(self), lang.imag(other)
+    lost = (x != x) | (y != y) | (p != p) | (q != q)
+    return lang.where(lost, self * other, total)  # NaN in both parts
 
 
 op(

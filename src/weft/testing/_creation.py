@@ -79,6 +79,8 @@ def _drawn(shape: Any, dtype: _C.dtype, device: Any, low: float, high: float) ->
         made = _C.empty(shape, dtype=dtype, device=device)
         _C.view_as_real(made).copy_(_drawn((*shape, 2), dtype.to_real(), device, low, high))
         return made
+    if dtype.is_floating_point and high - low > finfo(dtype).max:  # no width of a uniform_
+        return 2 * _drawn(shape, dtype, device, low / 2, high / 2)
     if dtype.is_floating_point:
         return _C.empty(shape, dtype=dtype, device=device).uniform_(low, high)
     return _C.randint(int(low), int(high), shape, dtype=dtype, device=device)
