@@ -146,6 +146,8 @@ def test_values(what: str, call: Callable[[], Any], wanted: Any) -> None:
 
 
 ERRORS: list[tuple[str, Callable[[], Any], type[Exception], str]] = [
+    ("floats over a list of integers", lambda: weft._foreach_clamp_max_([weft.tensor([1, 5])], 2.5), RuntimeError,
+     "clamp_max: expected an output dtype that float32 can be cast to, got int64"),
     ("least of nothing", lambda: weft.linalg.vector_norm(weft.empty(0, 2), -math.inf, 0), RuntimeError,
      "vector_norm: expected elements for the order -inf, got none"),
     ("complex order", lambda: weft.linalg.vector_norm(X, 1j), RuntimeError, "vector_norm: expected a real order, got 1j"),

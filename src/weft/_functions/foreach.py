@@ -79,14 +79,7 @@ def _addc(name: str) -> Callable[..., Tensor]:
 def _limit(name: str) -> Callable[..., Tensor]:
     """maximum, minimum and their kind, of a number as well as of a tensor."""
     plain = {"maximum": "clamp_min", "minimum": "clamp_max"}.get(name.rstrip("_"), name.rstrip("_"))
-    suffix = "_" if name.endswith("_") else ""
-
-    def call(self: Tensor, other: Any) -> Tensor:
-        if suffix:
-            return self.copy_(getattr(self, plain)(other))
-        return getattr(self, plain)(other)
-
-    return call
+    return getattr(Tensor, plain + ("_" if name.endswith("_") else ""))
 
 
 def _function(operator: str) -> Callable[..., Tensor]:
