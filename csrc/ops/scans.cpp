@@ -59,7 +59,7 @@ bool at_least(T a, T b) {
 std::tuple<Tensor, Tensor> running_extremum(const char* op, const Tensor& self, int64_t dim,
                                             bool greatest) {
   dim = wrap_dim(op, dim, self.dim());
-  const Tensor x = in_order(self);
+  const Tensor x = in_order(plain_bools(self));
   const Tensor values = Tensor::empty(self.sizes(), self.dtype(), self.device(), op);
   const Tensor indices = Tensor::empty(self.sizes(), DType::I64, self.device(), op);
   const int64_t length = length_along(self, dim);

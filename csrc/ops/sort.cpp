@@ -148,7 +148,7 @@ void check_length(const char* op, int64_t length) {
 
 Pair sort(const Tensor& self, std::optional<bool>, int64_t dim, bool descending) {
   dim = wrap_dim("sort", dim, self.dim());
-  const Tensor rows = rows_along(as_vector(self), dim);
+  const Tensor rows = rows_along(as_vector(plain_bools(self)), dim);
   check_length("sort", rows.sizes().back());
   const Pair out{Tensor::empty(rows.sizes(), self.dtype(), self.device(), "sort"),
                  Tensor::empty(rows.sizes(), DType::I64, self.device(), "sort")};

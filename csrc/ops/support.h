@@ -37,6 +37,13 @@ inline Tensor as_dtype(const Tensor& tensor, DType dtype) {
   return result;
 }
 
+// Bools whose bytes are 0 and 1: bytes that are viewed as bools may be others, which C++ may not
+// read as such. Other tensors as they are.
+inline Tensor plain_bools(const Tensor& tensor) {
+  if (tensor.dtype() != DType::Bool) return tensor;
+  return as_dtype(as_dtype(tensor, DType::U8), DType::Bool);
+}
+
 // A contiguous tensor of zero bytes: the zero of every dtype.
 inline Tensor zeros_of(IntList sizes, DType dtype, Device device, const char* op) {
   Tensor result = Tensor::empty(sizes, dtype, device, op);

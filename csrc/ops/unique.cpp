@@ -148,7 +148,7 @@ Summary summarise(Runs& runs, bool with_inverse, bool with_counts) {
 }
 
 Triple of_elements(const char* op, const Tensor& self, bool sort, bool inverse, bool counts) {
-  const Tensor x = in_order(self);
+  const Tensor x = in_order(plain_bools(self));
   Runs runs(x.numel(), sort);
   find_runs(op, x, runs);
   const Summary found = summarise(runs, inverse, counts);
@@ -167,7 +167,7 @@ Triple of_slices(const char* op, const Tensor& self, int64_t dim, bool sort, boo
                  bool counts) {
   dim = wrap_dim(op, dim, self.dim());
   if (self.dim() == 0) return of_elements(op, self, sort, inverse, counts);
-  const Tensor items = in_order(ops::movedim(self, dim, 0));
+  const Tensor items = in_order(ops::movedim(plain_bools(self), dim, 0));
   Runs runs(self.size(dim), sort);
   find_runs(op, items, runs);
   const Summary found = summarise(runs, inverse, counts);

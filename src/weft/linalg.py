@@ -112,9 +112,10 @@ def vector_norm(
     dims = [dim] if isinstance(dim, int) else dim
     if isinstance(ord, complex):
         raise RuntimeError(f"vector_norm: expected a real order, got {ord}")
-    none = input.numel() == 0 and (ord < 0 or ord == math.inf)
-    if none and any(input.size(each) == 0 for each in dims or range(input.dim())):
-        raise RuntimeError(f"vector_norm: expected elements for the order {ord}, got none")
+    if input.numel() == 0 and (ord < 0 or ord == math.inf):
+        sizes = [input.size(each) for each in dims] if dims else list(input.shape)
+        if min(sizes) == 0:
+            raise RuntimeError(f"vector_norm: expected elements for the order {ord}, got none")
     return _aten.linalg_vector_norm(input, ord, dims, keepdim, dtype=dtype)
 
 

@@ -15,7 +15,6 @@ from weakref import WeakValueDictionary
 
 from weft import _C
 from weft._C import Tensor
-from weft._runtime import lazy
 from weft._tensor.mapped import mapped_bytes
 
 
@@ -372,11 +371,6 @@ class TypedStorage:
     def size(self) -> int:
         """Number of elements."""
         return self.nbytes() // self.element_size()
-
-    def type(self) -> str:
-        """The name of the class for the dtype, as torch.FloatStorage."""
-        named: Any = lazy.value("weft._tensor.legacy_types", "storage_name")
-        return f"torch.{named(self.dtype)}"
 
     def __sizeof__(self) -> int:
         return object.__sizeof__(self) + self.nbytes()

@@ -139,7 +139,7 @@ def index_reduce_(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     >>> index_reduce_(x, 0, weft.tensor([1]), weft.tensor([5.0]), "prod")
     tensor([1., 5., 1.])
     """
-    return self.copy_(index_reduce(self, *args, **kwargs))
+    return self.copy_(index_reduce(self.clone(), *args, **kwargs))  # which backward may need
 
 
 def _check_parts(function: str, first: Tensor, second: Tensor) -> None:

@@ -254,6 +254,6 @@ for _name in ("nextafter", "gcd", "lcm"):
     op(
         f"{_name}_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         doc=f"In-place {_name}.",
-        compose=f"self.copy_(self.{_name}(other))",
+        compose=f"self.copy_(self.clone().{_name}(other))",  # which backward may need
         variants="m" if _name == "nextafter" else "fm",
     )
