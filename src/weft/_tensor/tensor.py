@@ -53,12 +53,8 @@ def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
 @unrecorded
 def _format(self: Tensor, spec: str) -> str:
     """A 0-d tensor formats as its number, any other as its repr."""
-    if (
-        self.dim() == 0
-        and type(self) is Tensor
-        and not self.is_meta
-        and "_batch" not in self.__dict__
-    ):
+    unknown = self.is_meta and not spec
+    if self.dim() == 0 and type(self) is Tensor and not unknown and "_batch" not in self.__dict__:
         return format(self.item(), spec)
     return object.__format__(self, spec)
 
