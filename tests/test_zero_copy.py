@@ -391,7 +391,7 @@ def attempt(schema: Schema, target: Arg, dtype: Any, shape: Any, memory: Any) ->
 def test_every_writer_refuses_read_only_memory(schema: Schema, target: Arg) -> None:
     in_place = target.name == "self"
     seen = []
-    for dtype in ("float64", "int64", "bool", "complex128"):
+    for dtype in ("float64", "int64", "bool", "complex128", "int8"):
         for shape in SHAPES:
             for out_shape in (shape,) if in_place else OUT_SHAPES:
                 # Results that are answers, indices or exponents have dtypes of their own.
