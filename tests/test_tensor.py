@@ -370,7 +370,7 @@ def test_to() -> None:
         if made.is_floating_point:
             assert weft.nn.Linear(1, 1).type(f"torch.{name}").bias.dtype is made
         else:
-            with pytest.raises(RuntimeError, match="^data: expected a floating or complex dtype"):
+            with pytest.raises(RuntimeError, match="data: expected a floating or complex dtype"):
                 weft.nn.Linear(1, 1).type(f"torch.{name}")
     assert x.type(weft.FloatTensor) is x and x.double().type(weft.Tensor).dtype is weft.float32
     assert x.type(dtype=weft.LongTensor, non_blocking=True).dtype is weft.int64
