@@ -660,7 +660,7 @@ IN_BATCHES_ONLY = (
 )
 
 
-@pytest.mark.filterwarnings("ignore:dropout2d. Received a 3D input")
+@pytest.mark.filterwarnings("ignore:dropout2d. expected shape")
 @pytest.mark.parametrize(
     "name",
     [n for n in dir(nn) if n[-2:] in ("1d", "2d", "3d") and not n.startswith(IN_BATCHES_ONLY)],

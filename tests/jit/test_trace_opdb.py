@@ -69,7 +69,7 @@ def replay(function: Any, args: Any, kwargs: Any) -> str:
         made = map_tensors((args, kwargs), lambda _: next(rest))
         return tuple(flat(function(*made[0], **made[1])))
 
-    warnings.filterwarnings("ignore", "dropout2d: Received a 3D input")
+    warnings.filterwarnings("ignore", "dropout2d: expected shape")
     try:
         weft.manual_seed(2)
         if not call(*[t.clone() for t in tensors]):

@@ -85,9 +85,8 @@ def dropout2d(
         _warn_of_dims("dropout2d", input, "3 or 4")
     elif input.dim() == 3:
         warnings.warn(
-            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout "
-            "behavior is desired - input is interpreted as shape (N, C, L), where C is the channel "
-            "dim; dropout1d is for that",
+            "dropout2d: expected shape (n, c, h, w), got 3 dims, which are taken for (n, c, l), as "
+            "dropout1d takes them",
             stacklevel=3,
         )
     return _channels("dropout2d", input, p, training, inplace)

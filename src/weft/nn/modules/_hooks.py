@@ -320,8 +320,8 @@ class _Boundary:
     def leave(self, result: Any) -> Any:
         if not isinstance(result, Tensor | tuple):
             warnings.warn(
-                "For backward hooks to be called, module output should be a Tensor or a tuple of "
-                f"Tensors but received {type(result)}",
+                "backward hook: expected a tensor or a tuple of tensors as the output of the "
+                f"module, got {type(result)}; the hook is not called",
                 stacklevel=4,
             )
         results = result if isinstance(result, tuple) else (result,)
