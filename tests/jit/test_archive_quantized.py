@@ -12,6 +12,7 @@ import pytest
 
 import weft
 from weft import jit
+from weft.jit.archive import quantized
 from weft.serialization import LoadError
 
 from .archive_writer import Member, Object, archive
@@ -198,6 +199,13 @@ def test_states_that_are_none(kind: str, state: Any) -> None:
     code = {"__torch__": f"class M(Module):\n  p : {name}\n"}
     with pytest.raises(LoadError):
         jit.load(archive(code, Object("__torch__.M", {"p": Object(name, state)})))
+
+
+def test_elements_that_a_small_file_repeats() -> None:
+    storage, scheme = weft.ones(1, dtype=weft.int8).storage(), ("per_tensor_affine", 0.5, 0)
+    assert quantized.rebuilt(storage, 0, (1,), (1,), scheme).tolist() == [0.5]
+    with pytest.raises(LoadError, match="expected a dense quantised tensor"):
+        quantized.rebuilt(storage, 0, (1 << 20, 1 << 20), (0, 0), scheme)
 
 
 def test_scales_that_are_none() -> None:

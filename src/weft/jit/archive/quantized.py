@@ -29,6 +29,8 @@ def rebuilt(storage: Any, offset: Any, size: Any, stride: Any, scheme: Any, *_: 
         storage, offset, size, stride, False, OrderedDict()
     )
     kind, *parts = scheme if type(scheme) is tuple and scheme else (None,)
+    if integers.nbytes > integers.untyped_storage().nbytes():  # repeated elements may be any number
+        raise LoadError(f"load: expected a dense quantised tensor, got strides {integers.stride()}")
     try:
         if kind == "per_tensor_affine":
             scale, zero_point = map(float, parts)
