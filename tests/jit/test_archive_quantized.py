@@ -13,6 +13,7 @@ import pytest
 import weft
 from weft import jit
 from weft.jit.archive import quantized
+from weft.jit.archive.quantized_operators import linear_dynamic
 from weft.serialization import LoadError
 
 from .archive_writer import Member, Object, archive
@@ -199,6 +200,14 @@ def test_states_that_are_none(kind: str, state: Any) -> None:
     code = {"__torch__": f"class M(Module):\n  p : {name}\n"}
     with pytest.raises(LoadError):
         jit.load(archive(code, Object("__torch__.M", {"p": Object(name, state)})))
+
+
+@pytest.mark.parametrize("number", [float("inf"), float("-inf"), float("nan")])
+def test_numbers_without_a_scale(number: float) -> None:
+    layer = quantized.LinearPackedParams(weft.ones(2, 3), None)
+    for run in (linear_dynamic, jit.script(linear_dynamic)):
+        with pytest.raises(RuntimeError, match="linear_dynamic: expected finite numbers, got"):
+            run(weft.tensor([[1.0, number, 2.0]]), layer)
 
 
 def test_elements_that_a_small_file_repeats() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import weft.nn.functional as F
 from weft import _C
 from weft._C import Tensor
@@ -52,6 +54,8 @@ def rounded_by_range(x: Tensor, reduce_range: bool) -> Tensor:
     if x.numel() == 0:
         return x
     low, high = min(float(x.min()), 0.0), max(float(x.max()), 0.0)
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise RuntimeError(f"linear_dynamic: expected finite numbers, got {low} to {high}")
     steps = 127 if reduce_range else 255
     scale = (high - low) / steps
     if scale < 1e-38:

@@ -188,8 +188,8 @@ class CircularPad1d(_CircularPadNd, dims=1):
     """[n, c, l] gone round.
 
     `padding` is a number, or one for the left and one for the right. Without n there is one
-    dimension less. ValueError for other dims, else as for
-    weft.nn.functional.pad. Any dtype.
+    dimension less. ValueError for other dims, else as weft.nn.functional.pad.
+    Any dtype.
 
     >>> weft.nn.CircularPad1d((1, 0))(weft.tensor([[1, 2, 3]]))
     tensor([[3, 1, 2, 3]])
@@ -200,8 +200,8 @@ class CircularPad2d(_CircularPadNd, dims=2):
     """[n, c, h, w] gone round.
 
     `padding` is a number, or four: left, right, top, bottom. Without n there is one dimension less.
-    ValueError for other dims, else as for
-    weft.nn.functional.pad. Any dtype.
+    ValueError for other dims, else as weft.nn.functional.pad.
+    Any dtype.
 
     >>> weft.nn.CircularPad2d((1, 1, 0, 0))(weft.tensor([[[1, 2, 3]]]))
     tensor([[[3, 1, 2, 3, 1]]])
@@ -212,8 +212,8 @@ class CircularPad3d(_CircularPadNd, dims=3):
     """[n, c, d, h, w] gone round.
 
     `padding` is a number, or six, the last dimension's first. Without n there is one dimension
-    less. ValueError for other dims, else as for
-    weft.nn.functional.pad. Any dtype.
+    less. ValueError for other dims, else as weft.nn.functional.pad.
+    Any dtype.
 
     >>> weft.nn.CircularPad3d(1)(weft.ones(1, 2, 2, 2)).shape
     torch.Size([1, 4, 4, 4])
