@@ -13,7 +13,7 @@ import pytest
 import weft
 from weft import jit
 from weft.jit.archive import quantized
-from weft.jit.archive.quantized_operators import linear_dynamic
+from weft.jit.archive.quantized_operators import linear_dynamic, rounded_by_range
 from weft.serialization import LoadError
 
 from .archive_writer import Member, Object, archive
@@ -200,6 +200,25 @@ def test_states_that_are_none(kind: str, state: Any) -> None:
     code = {"__torch__": f"class M(Module):\n  p : {name}\n"}
     with pytest.raises(LoadError):
         jit.load(archive(code, Object("__torch__.M", {"p": Object(name, state)})))
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("reduce_range", [False, True])
+def test_scales_of_what_tensors_hold(torch: Any, reduce_range: bool) -> None:
+    for low, high in (
+        (-1.0, 5.0),
+        (-5.0, 1.0),
+        (-3.3, 2.9),
+        (0.5, 4.0),
+        (-2.0, -1.0),
+        (-1e-4, 2e-4),
+    ):
+        x = torch.linspace(low, high, 1001)
+        wanted = torch.quantize_per_tensor_dynamic(x, torch.quint8, reduce_range).dequantize()
+        found = rounded_by_range(weft.from_numpy(x.numpy().copy()), reduce_range)
+        # A number between two steps may go to either one.
+        off = np.abs(found.numpy() - wanted.numpy()) > 1e-6 * max(-low, high)
+        assert off.mean() < 0.01, (low, high)
 
 
 @pytest.mark.parametrize("number", [float("inf"), float("-inf"), float("nan")])

@@ -63,12 +63,8 @@ def rounded_by_range(x: Tensor, reduce_range: bool) -> Tensor:
     least = 6.1e-5  # of the scales that PyTorch's kernels take
     if scale < least:
         more = least / scale
-        low, high, scale = low * more, high * more, least
-    # The end that is nearer to 0 decides: its zero point is rounded by less.
-    from_low, from_high = -low / scale, steps - high / scale
-    wanted = from_low if abs(low / scale) < steps + abs(high / scale) else from_high
-    zero_point = min(max(round(wanted), 0), steps)
-    return rounded(x, scale, zero_point)
+        low, scale = low * more, least
+    return rounded(x, scale, min(max(round(-low / scale), 0), steps))
 
 
 # Linear layers ------------------------------------------------------------------------------------
