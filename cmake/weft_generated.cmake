@@ -13,7 +13,7 @@ if(WEFT_GENERATED)
   return()
 endif()
 set(WEFT_GENERATED "${PROJECT_BINARY_DIR}/generated")
-file(MAKE_DIRECTORY "${WEFT_GENERATED}/weft")
+file(MAKE_DIRECTORY "${WEFT_GENERATED}/weft" "${WEFT_GENERATED}/libtorch")
 
 # weft_absolute(VARIABLE NAMES...): the names as paths in the generated folder.
 function(weft_absolute variable)

@@ -3,6 +3,7 @@
 
 #include <exception>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -53,6 +54,11 @@ T& handle(const char* op, T* given) {
   WEFT_CHECK_VALUE(given != nullptr, op, ": expected a handle, got NULL");
   return *given;
 }
+
+// ValueError for a number that is none of weft.h's.
+DType dtype_of(const char* op, weft_dtype dtype);
+// KeyError where the object has no attribute of the name, TypeError where it is none.
+const Value& attribute(const char* op, const Value& object, std::string_view name);
 
 inline void put(weft_tensor** out, Tensor tensor) { *out = new weft_tensor{std::move(tensor)}; }
 inline void put(weft_value** out, Value value) { *out = new weft_value{std::move(value)}; }

@@ -1,4 +1,5 @@
 // Modules: loaded, called, listed.
+#include <algorithm>
 #include <cstring>
 
 #include "capi/handles.h"
@@ -22,6 +23,23 @@ void put_named(const char* op, const CompiledModule::NamedTensors& tensors, size
                    ", got ", index);
   if (name) *name = tensors[index].first.c_str();
   if (out) put(out, tensors[index].second);
+}
+
+// What lies at a path of names; an attribute that is a constant of its class is in the list of
+// constants.
+Value attribute_at(const CompiledModule& module, std::string_view path) {
+  const char* op = "weft_module_attribute";
+  WEFT_CHECK_TYPE(module.has_state(), op, ": expected a module, got a file of functions");
+  for (const auto& [name, value] : module.constants()) {
+    if (name == path) return value;
+  }
+  Value found = module.state();
+  while (!path.empty()) {
+    const size_t dot = std::min(path.find('.'), path.size());
+    found = Value(attribute(op, found, path.substr(0, dot)));
+    path.remove_prefix(std::min(dot + 1, path.size()));
+  }
+  return found;
 }
 
 }  // namespace
@@ -107,5 +125,39 @@ weft_status weft_module_buffer(const weft_module* module, size_t index, const ch
   return guarded([&] {
     const char* op = "weft_module_buffer";
     capi::put_named(op, handle(op, module).buffers, index, name, out);
+  });
+}
+
+weft_status weft_module_attribute(const weft_module* module, const char* path, weft_value** out) {
+  return guarded([&] {
+    const char* op = "weft_module_attribute";
+    WEFT_CHECK_VALUE(path, op, ": expected a name, got NULL");
+    capi::put(out, capi::attribute_at(*handle(op, module).module, path));
+  });
+}
+
+const char* weft_module_method_argument(const weft_module* module, const char* method,
+                                        size_t index) {
+  thread_local std::string text;
+  if (!module || !method || !module->module->has(method)) return nullptr;
+  const Function& function = module->module->signature(method);
+  const size_t place = index + (module->module->has_state() ? 1 : 0);
+  if (place >= function.params.size()) return nullptr;
+  const Param& param = function.params[place];
+  text = str(*param.name, ": ", param.type->str());
+  return text.c_str();
+}
+
+weft_status weft_module_record(const weft_module* module, const char* name, const void** data,
+                               size_t* bytes) {
+  return guarded([&] {
+    const char* op = "weft_module_record";
+    WEFT_CHECK_VALUE(name, op, ": expected a name, got NULL");
+    const CompiledModule& compiled = *handle(op, module).module;
+    WEFT_CHECK_AS(Key, compiled.has_record(name), op, ": expected a record of the file, got '",
+                  name, "'");
+    const ZipReader::Bytes found = compiled.record(name);
+    *data = found.data();
+    *bytes = found.size();
   });
 }

@@ -7,12 +7,6 @@
 namespace weft::capi {
 namespace {
 
-DType dtype_of(const char* op, weft_dtype dtype) {
-  WEFT_CHECK_VALUE(dtype >= 0 && dtype < kDTypeCount, op, ": expected a dtype of weft.h, got ",
-                   static_cast<int>(dtype));
-  return static_cast<DType>(dtype);
-}
-
 Dims dims_of(const char* op, int ndim, const int64_t* numbers) {
   WEFT_CHECK_VALUE(ndim >= 0 && ndim <= 64, op, ": expected 0 to 64 dims, got ", ndim);
   WEFT_CHECK_VALUE(ndim == 0 || numbers, op, ": expected sizes, got NULL");
@@ -46,7 +40,31 @@ Tensor wrap_memory(void* data, DType dtype, Layout layout, const HostMemory& mem
   return Tensor(std::move(storage), std::move(layout), dtype);
 }
 
+TensorList tensors_of(const char* op, const weft_tensor* const* handles, size_t count) {
+  WEFT_CHECK_VALUE(handles && count > 0, op, ": expected tensors, got none");
+  TensorList tensors;
+  for (size_t i = 0; i < count; ++i) tensors.push_back(handle(op, handles[i]).tensor);
+  return tensors;
+}
+
+autograd::BackwardOptions options_of(const char* op, int flags) {
+  constexpr int known = WEFT_RETAIN_GRAPH | WEFT_CREATE_GRAPH | WEFT_ALLOW_UNUSED;
+  WEFT_CHECK_VALUE((flags & ~known) == 0, op, ": expected flags of weft.h, got ", flags);
+  autograd::BackwardOptions options;
+  options.create_graph = (flags & WEFT_CREATE_GRAPH) != 0;
+  options.retain_graph = (flags & WEFT_RETAIN_GRAPH) != 0 || options.create_graph;
+  options.allow_unused = (flags & WEFT_ALLOW_UNUSED) != 0;
+  return options;
+}
+
 }  // namespace
+
+DType dtype_of(const char* op, weft_dtype dtype) {
+  WEFT_CHECK_VALUE(dtype >= 0 && dtype < kDTypeCount, op, ": expected a dtype of weft.h, got ",
+                   static_cast<int>(dtype));
+  return static_cast<DType>(dtype);
+}
+
 }  // namespace weft::capi
 
 using namespace weft;
@@ -134,13 +152,50 @@ int weft_tensor_requires_grad(const weft_tensor* tensor) {
 }
 
 weft_status weft_tensor_backward(const weft_tensor* tensor, const weft_tensor* gradient,
-                                 int retain_graph) {
+                                 int flags) {
   return guarded([&] {
-    autograd::BackwardOptions options;
-    options.retain_graph = retain_graph != 0;
     const Tensor& root = handle("weft_tensor_backward", tensor).tensor;
-    autograd::backward({root}, {gradient ? gradient->tensor : Tensor()}, {}, options);
+    autograd::backward({root}, {gradient ? gradient->tensor : Tensor()}, {},
+                       capi::options_of("weft_tensor_backward", flags));
   });
+}
+
+weft_status weft_grad(const weft_tensor* const* outputs, size_t output_count,
+                      const weft_tensor* const* gradients, const weft_tensor* const* inputs,
+                      size_t input_count, int flags, weft_tensor** out) {
+  return guarded([&] {
+    const char* op = "weft_grad";
+    const TensorList roots = capi::tensors_of(op, outputs, output_count);
+    TensorList grads(output_count);
+    for (size_t i = 0; gradients && i < output_count; ++i) {
+      if (gradients[i]) grads[i] = gradients[i]->tensor;
+    }
+    autograd::BackwardOptions options = capi::options_of(op, flags);
+    options.accumulate = false;
+    const TensorList wanted = capi::tensors_of(op, inputs, input_count);
+    const TensorList found = autograd::backward(roots, grads, wanted, options);
+    std::vector<std::unique_ptr<weft_tensor>> made;
+    for (const Tensor& each : found) {
+      made.emplace_back(each.defined() ? new weft_tensor{each} : nullptr);
+    }
+    for (size_t i = 0; i < made.size(); ++i) out[i] = made[i].release();
+  });
+}
+
+weft_status weft_tensor_retain_grad(weft_tensor* tensor) {
+  return guarded([&] { autograd::retain_grad(handle("weft_tensor_retain_grad", tensor).tensor); });
+}
+
+int weft_tensor_is_leaf(const weft_tensor* tensor) {
+  return tensor && autograd::is_leaf(tensor->tensor);
+}
+
+int weft_tensor_is_same(const weft_tensor* tensor, const weft_tensor* other) {
+  return tensor && other && tensor->tensor.is_same(other->tensor);
+}
+
+int64_t weft_tensor_offset(const weft_tensor* tensor) {
+  return tensor ? tensor->tensor.offset() : 0;
 }
 
 weft_status weft_tensor_grad(const weft_tensor* tensor, weft_tensor** out) {
@@ -151,6 +206,13 @@ weft_status weft_tensor_grad(const weft_tensor* tensor, weft_tensor** out) {
     } else {
       *out = nullptr;
     }
+  });
+}
+
+weft_status weft_tensor_set_grad(weft_tensor* tensor, const weft_tensor* gradient) {
+  return guarded([&] {
+    autograd::set_grad(handle("weft_tensor_set_grad", tensor).tensor,
+                       gradient ? gradient->tensor : Tensor());
   });
 }
 

@@ -2,6 +2,7 @@
 #include "capi/handles.h"
 #include "runtime/dict.h"
 #include "runtime/list.h"
+#include "runtime/object.h"
 #include "runtime/print.h"
 #include "runtime/tuple.h"
 
@@ -36,6 +37,17 @@ Value entry(const char* op, const Value& dict, size_t index, bool key) {
 }
 
 }  // namespace
+
+const Value& attribute(const char* op, const Value& object, std::string_view name) {
+  WEFT_CHECK_TYPE(object.tag() == ValueTag::Object, op, ": expected an object with attribute '",
+                  name, "', got ", type_name(object));
+  const auto& instance = *object.object<ClassObject>();
+  const int slot = instance.def->find_slot(name);
+  WEFT_CHECK_AS(Key, slot >= 0, op, ": expected an attribute of ", instance.def->name, ", got '",
+                name, "'");
+  return instance.slots[static_cast<size_t>(slot)];
+}
+
 }  // namespace weft::capi
 
 using namespace weft;
@@ -55,6 +67,30 @@ weft_status weft_value_int(int64_t value, weft_value** out) {
 }
 weft_status weft_value_float(double value, weft_value** out) {
   return guarded([&] { put(out, Value(value)); });
+}
+weft_status weft_value_complex(double real, double imaginary, weft_value** out) {
+  return guarded([&] { put(out, Value(std::complex<double>(real, imaginary))); });
+}
+weft_status weft_value_dtype(weft_dtype dtype, weft_value** out) {
+  return guarded([&] { put(out, Value(capi::dtype_of("weft_value_dtype", dtype))); });
+}
+weft_status weft_value_device(const char* text, weft_value** out) {
+  return guarded([&] {
+    WEFT_CHECK_VALUE(text, "weft_value_device: expected a text, got NULL");
+    put(out, Value(Device::parse(text)));
+  });
+}
+weft_status weft_value_ints(const int64_t* numbers, size_t count, weft_value** out) {
+  return guarded([&] {
+    WEFT_CHECK_VALUE(numbers || count == 0, "weft_value_ints: expected numbers, got NULL");
+    put(out, Value(std::vector<int64_t>(numbers, numbers + count)));
+  });
+}
+weft_status weft_value_floats(const double* numbers, size_t count, weft_value** out) {
+  return guarded([&] {
+    WEFT_CHECK_VALUE(numbers || count == 0, "weft_value_floats: expected numbers, got NULL");
+    put(out, Value(std::vector<double>(numbers, numbers + count)));
+  });
 }
 weft_status weft_value_string(const char* utf8, size_t bytes, weft_value** out) {
   return guarded([&] {
@@ -127,6 +163,22 @@ weft_status weft_value_get_float(const weft_value* value, double* out) {
     *out = expect("weft_value_get_float", value, "a float", tags).to_double();
   });
 }
+weft_status weft_value_get_complex(const weft_value* value, double* real, double* imaginary) {
+  return guarded([&] {
+    const auto tags = {ValueTag::Complex, ValueTag::Double, ValueTag::Int};
+    const Value& given = expect("weft_value_get_complex", value, "a complex", tags);
+    const std::complex<double> number = given.to_scalar().to_complex();
+    *real = number.real();
+    *imaginary = number.imag();
+  });
+}
+weft_status weft_value_get_dtype(const weft_value* value, weft_dtype* out) {
+  return guarded([&] {
+    const auto tags = {ValueTag::DType};
+    *out =
+        static_cast<weft_dtype>(expect("weft_value_get_dtype", value, "a dtype", tags).to_dtype());
+  });
+}
 weft_status weft_value_get_string(const weft_value* value, const char** out, size_t* bytes) {
   return guarded([&] {
     const auto tags = {ValueTag::String};
@@ -178,4 +230,28 @@ weft_status weft_value_key(const weft_value* value, size_t index, weft_value** o
     const Value& dict = expect("weft_value_key", value, "a dict", {ValueTag::Dict});
     put(out, capi::entry("weft_value_key", dict, index, true));
   });
+}
+
+size_t weft_value_attribute_count(const weft_value* value) {
+  const bool is_object = value && value->value.tag() == ValueTag::Object;
+  return is_object ? value->value.object<ClassObject>()->slots.size() : 0;
+}
+
+const char* weft_value_attribute_name(const weft_value* value, size_t index) {
+  if (index >= weft_value_attribute_count(value)) return nullptr;
+  return value->value.object<ClassObject>()->def->attributes[index].c_str();
+}
+
+weft_status weft_value_attribute(const weft_value* value, const char* name, weft_value** out) {
+  return guarded([&] {
+    const char* op = "weft_value_attribute";
+    WEFT_CHECK_VALUE(name, op, ": expected a name, got NULL");
+    put(out, capi::attribute(op, handle(op, value).value, name));
+  });
+}
+
+const char* weft_value_type(const weft_value* value) {
+  thread_local std::string text;
+  text = type_name(value ? value->value : Value());
+  return text.c_str();
 }

@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WEFT_API_VERSION 3
+#define WEFT_API_VERSION 4
 
 #if defined(__GNUC__)
 #define WEFT_API __attribute__((visibility("default")))
@@ -38,6 +38,7 @@ typedef struct weft_tensor weft_tensor;
 typedef struct weft_value weft_value;
 typedef struct weft_module weft_module;
 typedef struct weft_optimizer weft_optimizer;
+typedef struct weft_operator weft_operator;
 
 /* A host may pass or return any int: C++ takes other numbers than those listed for undefined. */
 #ifdef __cplusplus
@@ -144,11 +145,34 @@ WEFT_API weft_status weft_tensor_item(const weft_tensor* tensor, double* out);
 WEFT_API weft_status weft_tensor_set_requires_grad(weft_tensor* tensor, int requires_grad);
 WEFT_API int weft_tensor_requires_grad(const weft_tensor* tensor);
 /* Adds the gradients of the tensor to those of the leaves it was made from. `gradient`: of its
- * shape; NULL for a tensor of one element. */
+ * shape; NULL for a tensor of one element. `flags`: a sum of weft_grad_flags. */
 WEFT_API weft_status weft_tensor_backward(const weft_tensor* tensor, const weft_tensor* gradient,
-                                          int retain_graph);
+                                          int flags);
 /* The gradient; NULL where there is none. */
 WEFT_API weft_status weft_tensor_grad(const weft_tensor* tensor, weft_tensor** out);
+/* Sets the gradient, of the tensor's sizes and dtype; NULL: none. */
+WEFT_API weft_status weft_tensor_set_grad(weft_tensor* tensor, const weft_tensor* gradient);
+/* Keeps the gradient of a tensor that is no leaf, when a backward pass comes to it. */
+WEFT_API weft_status weft_tensor_retain_grad(weft_tensor* tensor);
+/* Whether the tensor is not the result of an operator that records gradients. */
+WEFT_API int weft_tensor_is_leaf(const weft_tensor* tensor);
+/* Whether both are handles of one tensor. */
+WEFT_API int weft_tensor_is_same(const weft_tensor* tensor, const weft_tensor* other);
+/* Elements between the start of the memory and the first element. */
+WEFT_API int64_t weft_tensor_offset(const weft_tensor* tensor);
+
+typedef enum weft_grad_flags WEFT_ENUM_OF_INT {
+  WEFT_RETAIN_GRAPH = 1, /* another backward pass may follow */
+  WEFT_CREATE_GRAPH = 2, /* gradients record gradients */
+  WEFT_ALLOW_UNUSED = 4  /* an input that no output was made from has the gradient NULL */
+} weft_grad_flags;
+/* Puts out the gradients of outputs with respect to inputs, and adds to no tensor's own gradient.
+ * `gradients`: those of the outputs; NULL, or NULL at a place, for outputs of one element.
+ * `flags`: a sum of weft_grad_flags. */
+WEFT_API weft_status weft_grad(const weft_tensor* const* outputs, size_t output_count,
+                               const weft_tensor* const* gradients,
+                               const weft_tensor* const* inputs, size_t input_count, int flags,
+                               weft_tensor** out);
 
 /* DLPack 1: struct DLManagedTensorVersioned, without copying. The consumer calls its deleter. */
 struct DLManagedTensorVersioned;
@@ -180,6 +204,13 @@ WEFT_API weft_status weft_value_int(int64_t value, weft_value** out);
 WEFT_API weft_status weft_value_float(double value, weft_value** out);
 WEFT_API weft_status weft_value_string(const char* utf8, size_t bytes, weft_value** out);
 WEFT_API weft_status weft_value_tensor(const weft_tensor* tensor, weft_value** out);
+WEFT_API weft_status weft_value_complex(double real, double imaginary, weft_value** out);
+WEFT_API weft_status weft_value_dtype(weft_dtype dtype, weft_value** out);
+/* Of a text such as "cpu". */
+WEFT_API weft_status weft_value_device(const char* text, weft_value** out);
+/* Lists of numbers. */
+WEFT_API weft_status weft_value_ints(const int64_t* numbers, size_t count, weft_value** out);
+WEFT_API weft_status weft_value_floats(const double* numbers, size_t count, weft_value** out);
 /* Containers share their items with the handles given, which stay the caller's. */
 WEFT_API weft_status weft_value_list(const weft_value* const* items, size_t count,
                                      weft_value** out);
@@ -196,6 +227,9 @@ WEFT_API weft_kind weft_value_kind(const weft_value* value);
 WEFT_API weft_status weft_value_get_bool(const weft_value* value, int* out);
 WEFT_API weft_status weft_value_get_int(const weft_value* value, int64_t* out);
 WEFT_API weft_status weft_value_get_float(const weft_value* value, double* out);
+WEFT_API weft_status weft_value_get_complex(const weft_value* value, double* real,
+                                            double* imaginary);
+WEFT_API weft_status weft_value_get_dtype(const weft_value* value, weft_dtype* out);
 /* Valid as long as the handle; ends with a 0 behind `bytes`, which may be NULL. */
 WEFT_API weft_status weft_value_get_string(const weft_value* value, const char** out,
                                            size_t* bytes);
@@ -206,6 +240,15 @@ WEFT_API weft_status weft_value_length(const weft_value* value, size_t* out);
 WEFT_API weft_status weft_value_item(const weft_value* value, size_t index, weft_value** out);
 /* The key of an entry of a dict, in order of insertion. */
 WEFT_API weft_status weft_value_key(const weft_value* value, size_t index, weft_value** out);
+/* Attributes of objects; 0 for other values. The name is valid as long as the handle, and NULL
+ * beyond the last. */
+WEFT_API size_t weft_value_attribute_count(const weft_value* value);
+WEFT_API const char* weft_value_attribute_name(const weft_value* value, size_t index);
+/* WEFT_KEY_ERROR where there is none of the name. */
+WEFT_API weft_status weft_value_attribute(const weft_value* value, const char* name,
+                                          weft_value** out);
+/* "float", "Tensor", "__torch__.Net". Valid until the thread's next call of this function. */
+WEFT_API const char* weft_value_type(const weft_value* value);
 
 /* ---- modules ---- */
 
@@ -237,12 +280,40 @@ WEFT_API weft_status weft_module_parameter(const weft_module* module, size_t ind
 WEFT_API size_t weft_module_buffer_count(const weft_module* module);
 WEFT_API weft_status weft_module_buffer(const weft_module* module, size_t index, const char** name,
                                         weft_tensor** out);
+/* An attribute of the module, or of one below it: "r_max", "layers.0.scale". Modules are objects.
+ * Methods of the file are no attributes. WEFT_KEY_ERROR where there is none of the name; "" is the
+ * module itself. */
+WEFT_API weft_status weft_module_attribute(const weft_module* module, const char* path,
+                                           weft_value** out);
+/* The arguments of a method behind self: how many there are, and the name of each with its type:
+ * "x: Tensor". Valid until the thread's next call of this function; NULL beyond the last. */
+WEFT_API const char* weft_module_method_argument(const weft_module* module, const char* method,
+                                                 size_t index);
+/* The bytes of a record of the file, as "extra/config.json"; valid as long as the handle.
+ * WEFT_KEY_ERROR where there is none of the name. */
+WEFT_API weft_status weft_module_record(const weft_module* module, const char* name,
+                                        const void** data, size_t* bytes);
 /* Parameters and buffers as a safetensors file, for weft.load_file and other readers. */
 WEFT_API weft_status weft_module_save_state(const weft_module* module, const char* path);
 /* Reads a safetensors file into parameters and buffers: exactly these names and sizes, any dtypes.
  * WEFT_KEY_ERROR for other names, WEFT_VALUE_ERROR for other sizes and damaged files; the module is
  * as it was then. */
 WEFT_API weft_status weft_module_load_state(weft_module* module, const char* path);
+
+/* ---- operators of the library ---- */
+
+/* The operator of a name "aten::add.Tensor", which is the library's; WEFT_KEY_ERROR where there is
+ * none. */
+WEFT_API weft_status weft_find_operator(const char* name, const weft_operator** out);
+/* "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor" */
+WEFT_API const char* weft_operator_schema(const weft_operator* op);
+/* Schemas of all operators, one after the other; NULL beyond the last. */
+WEFT_API const char* weft_operator_schema_at(size_t index);
+/* Calls the operator. Arguments stand as in the schema; those with defaults may be left out at the
+ * end, and be NULL elsewhere. An int is a float, too, and stands for a list of a given length. Puts
+ * out the result, a tuple of several, none (weft_value_none) where the schema gives none. */
+WEFT_API weft_status weft_call_operator(const weft_operator* op, const weft_value* const* args,
+                                        size_t count, weft_value** out);
 
 /* ---- operators of the host ---- */
 

@@ -118,7 +118,8 @@ Ref<CompiledModule> CompiledModule::read(Ref<Storage> file) {
     machine_code::add(module->archive_.record(kMachineCode));
   }
   // Loading and listing run these. They put values together, nothing else.
-  for (const std::string_view name : {"__state__", "__parameters__", "__buffers__", "__train__"}) {
+  for (const std::string_view name :
+       {"__state__", "__constants__", "__parameters__", "__buffers__", "__train__"}) {
     const Function* function = module->inference_->find(name);
     WEFT_CHECK(!function || is_straight(*function), "load: expected ", name,
                " without loops and calls, got some");
@@ -241,18 +242,29 @@ Value CompiledModule::run(const Program& program, const std::string& method,
   return run_function(*function, values.data(), values.size());
 }
 
-CompiledModule::NamedTensors CompiledModule::named_tensors(const char* function) const {
-  NamedTensors named;
+// Pairs of a name and a value, in a list or a tuple.
+CompiledModule::NamedValues CompiledModule::named_values(const char* function) const {
+  NamedValues named;
   if (!has_state() || !inference_->find(function)) return named;
   const Value listed = run(*inference_, function, {});
-  WEFT_CHECK(is_list(listed.tag()), "load: expected a list of ", function);
-  for (int64_t i = 0; i < list_len(listed); ++i) {
-    const Value pair = list_get(listed, i);
+  const bool is_tuple = listed.tag() == ValueTag::Tuple;
+  WEFT_CHECK(is_tuple || is_list(listed.tag()), "load: expected a list of ", function);
+  const auto count = is_tuple ? static_cast<int64_t>(tuple_items(listed).size()) : list_len(listed);
+  for (int64_t i = 0; i < count; ++i) {
+    const Value pair = is_tuple ? tuple_items(listed)[static_cast<size_t>(i)] : list_get(listed, i);
     const bool fits = pair.tag() == ValueTag::Tuple && tuple_items(pair).size() == 2 &&
-                      tuple_items(pair)[0].tag() == ValueTag::String &&
-                      tuple_items(pair)[1].tag() == ValueTag::Tensor;
-    WEFT_CHECK(fits, "load: expected names and tensors in ", function);
-    named.emplace_back(tuple_items(pair)[0].text(), tuple_items(pair)[1].to_tensor());
+                      tuple_items(pair)[0].tag() == ValueTag::String;
+    WEFT_CHECK(fits, "load: expected names and values in ", function);
+    named.emplace_back(tuple_items(pair)[0].text(), tuple_items(pair)[1]);
+  }
+  return named;
+}
+
+CompiledModule::NamedTensors CompiledModule::named_tensors(const char* function) const {
+  NamedTensors named;
+  for (const auto& [name, value] : named_values(function)) {
+    WEFT_CHECK(value.tag() == ValueTag::Tensor, "load: expected names and tensors in ", function);
+    named.emplace_back(name, value.to_tensor());
   }
   return named;
 }

@@ -35,6 +35,13 @@ class CompiledModule final : public RefCounted {
   // The type of a method's argument number `index` behind self, and of its result.
   const Function& signature(const std::string& method) const;
   bool has_state() const noexcept { return !state_.is_none(); }
+  const Value& state() const noexcept { return state_; }
+  // Attributes that are constants of their classes, by their paths; they are no part of the state.
+  using NamedValues = std::vector<std::pair<std::string, Value>>;
+  NamedValues constants() const { return named_values("__constants__"); }
+  // Records of the file, by name; valid as long as the module.
+  bool has_record(std::string_view name) const { return archive_.has(name); }
+  ZipReader::Bytes record(std::string_view name) const { return archive_.record(name); }
 
   using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
   NamedTensors parameters() const { return named_tensors("__parameters__"); }
@@ -54,6 +61,7 @@ class CompiledModule final : public RefCounted {
   Ref<Program> read_program(std::string_view record, const Program* classes) const;
   const Program& program_for(const std::vector<Value>& args) const;
   Value run(const Program& program, const std::string& method, std::vector<Value> values) const;
+  NamedValues named_values(const char* function) const;
   NamedTensors named_tensors(const char* function) const;
 
   Ref<Storage> file_;

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weft._ops
-from gen import boxed, builtins, docs, facts, instructions, stubs
+from gen import boxed, builtins, docs, facts, instructions, libtorch, stubs
 from gen.arguments import Arguments
 from gen.functions import FunctionEmitter, native_header, ops_headers, umbrella
 from gen.plan import form_schemas, make_plans
@@ -25,7 +25,7 @@ def names() -> list[str]:
     each = ("ops_{}.h", "native_{}.h", "ops_{}.cpp")
     found = [name.format(family) for name in each for family in weft._ops.FAMILIES]
     found += [f"boxed_{i}.cpp" for i in range(BOXED_FILES)]
-    return [*found, *_WHOLE, *builtins.FILES, _STUB]
+    return [*found, *_WHOLE, *builtins.FILES, *libtorch.FILES, _STUB]
 
 
 def generate() -> dict[str, str]:
@@ -52,6 +52,7 @@ def generate() -> dict[str, str]:
     cpp["operator_facts.cpp"] = facts.file(every, schemas, list(load_builtins().values()))
     cpp["jit_instructions.h"] = instructions.header()
     cpp.update(builtins.files(arguments))
+    cpp.update(libtorch.files(every))
     cpp["op_arguments.cpp"] = arguments.file()
     files = {name: BANNER + text for name, text in cpp.items()}
     files[_STUB] = stubs.extension_stub(every)

@@ -9,7 +9,7 @@ from typing import Any
 import weft
 from weft.export._read import program_archive
 from weft.jit.aot.compile import aot_compile
-from weft.jit.archive.load import load
+from weft.jit.archive.load import extra_files, load
 from weft.jit.frozen import freeze
 from weft.serialization.source import open_source
 
@@ -67,7 +67,8 @@ def run(given: argparse.Namespace) -> None:
     if given.freeze:
         module = freeze(module.eval(), preserved_attrs=given.method)
     archive, targets = output.suffix == ".pt", given.target.split(",")
-    aot_compile(module, output, given.method, examples, targets, archive, given.packed)
+    extra = extra_files(given.archive)
+    aot_compile(module, output, given.method, examples, targets, archive, given.packed, extra)
     print(f"{output}: {output.stat().st_size} bytes")
 
 

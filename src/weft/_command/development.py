@@ -23,17 +23,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="options with which a C or C++ compiler builds and links",
     )
+    parser.add_argument(
+        "--libtorch-flags", action="store_true", help="the same for programs of libtorch"
+    )
+    parser.add_argument(
+        "--libtorch-prefix",
+        action="store_true",
+        help="CMAKE_PREFIX_PATH for find_package(Torch) of programs of libtorch",
+    )
 
 
 def run(given: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Prints what is asked for; the help when it is nothing."""
     include, library = _FOLDER / "include", _FOLDER / "lib"
+    flags = f"-I{include} -L{library} -lweft -Wl,-rpath,{library}"
     answers = [
         (given.version, f"weft {weft.__version__}"),
         (given.include, include),
         (given.library, library),
         (given.cmake_prefix, library / "cmake"),
-        (given.flags, f"-I{include} -L{library} -lweft -Wl,-rpath,{library}"),
+        (given.flags, flags),
+        (given.libtorch_flags, f"-I{include / 'libtorch'} {flags} -pthread"),
+        (given.libtorch_prefix, library / "libtorch"),
     ]
     asked = [answer for is_asked, answer in answers if is_asked]
     for answer in asked:

@@ -13,6 +13,7 @@ The file is a zip archive of stored records, so tensors are mapped where they li
                      the schemas of operators that the host registers, where there are some:
                      then the version is 2
     data/0, ...      the bytes of the storages
+    extra/...        files of the user
 
 An archive of TorchScript may have such records too; both then name the same storages.
 """
@@ -21,7 +22,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -61,6 +62,7 @@ def aot_compile(
     targets: Sequence[str] = ("x86-64-v3", "x86-64-v4"),
     archive: bool = False,
     packed: bool = False,
+    extra_files: Mapping[str, str | bytes] | None = None,
 ) -> None:
     """Compiles a scripted, traced or loaded program into a file for libweft, `weft.h` and
     `weft exec`.
@@ -72,6 +74,7 @@ def aot_compile(
     examples need once more, as the kernels read them: the first call of a program that loads it
     is as fast as the later ones. With `archive` the file is an archive too, as
     `weft.jit.save` writes it, for `weft.jit.load` and `torch.jit.load`; both share the tensors.
+    `extra_files` are files of the user by name, which hosts read by `weft_module_record`.
 
     Operators of weft.library are called by their names: the host registers them by
     `weft_register_operator`, or the process in Python that runs the file has them.
@@ -89,7 +92,7 @@ def aot_compile(
     check_targets(targets)
     if packed and not examples:
         raise ValueError("aot_compile: expected examples with packed=True, got none")
-    write = partial(_write_archive if archive else _write, program, f, methods)
+    write = partial(_write_archive if archive else _write, program, f, methods, extra_files or {})
     write({})
     if examples:
         records = packed_weights(os.fspath(f), examples) if packed else {}
@@ -113,18 +116,26 @@ def _records(program: Any, methods: Sequence[str], storages: list[Tensor]) -> di
     return records
 
 
-def _write(program: Any, f: Any, methods: Sequence[str], more: dict[str, Any]) -> None:
+def _write(
+    program: Any, f: Any, methods: Sequence[str], extra: Mapping[str, Any], more: dict[str, Any]
+) -> None:
     with LOCK:
         records = _records(program, methods, [])
+    named = {f"extra/{name}": data for name, data in extra.items()}
     with replaced_file(f) as file:
         archive = ZipWriter(file, "archive")
-        for name, data in (records | more).items():
-            archive.add(name, data)
+        for name, data in (records | more | named).items():
+            archive.add(name, data.encode() if isinstance(data, str) else data)
         archive.close()
 
 
-def _write_archive(program: Any, f: Any, methods: Sequence[str], more: dict[str, Any]) -> None:
-    save(program, f, _records=lambda storages: _records(program, methods, storages) | more)
+def _write_archive(
+    program: Any, f: Any, methods: Sequence[str], extra: Mapping[str, Any], more: dict[str, Any]
+) -> None:
+    def records_of(storages: list[Tensor]) -> dict[str, Any]:
+        return _records(program, methods, storages) | more
+
+    save(program, f, extra, _records=records_of)
 
 
 def _parts(

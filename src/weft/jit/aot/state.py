@@ -22,8 +22,9 @@ _NAMED_TENSORS = ty.ListType(ty.TupleType((ty.STR, ty.TENSOR)))
 
 
 def state_functions(module: RecursiveScriptModule) -> list[Function]:
-    """`__state__() -> Module`, `__parameters__(self)` and `__buffers__(self)`, which give names and
-    tensors, and `__train__(self, mode: bool)`.
+    """`__state__() -> Module`, `__constants__(self)`, which gives names and values,
+    `__parameters__(self)` and `__buffers__(self)`, which give names and tensors, and
+    `__train__(self, mode: bool)`.
 
     NotImplementedError for attributes that a file cannot hold: futures, generators, Python objects.
     """
@@ -31,6 +32,7 @@ def state_functions(module: RecursiveScriptModule) -> list[Function]:
     buffers = [name for name, _ in module.named_buffers() if name in persistent]
     return [
         _make_state(module),
+        _make_constants(module),
         _listing(module, "__parameters__", [name for name, _ in module.named_parameters()]),
         _listing(module, "__buffers__", buffers),
         _make_train(module),
@@ -143,6 +145,27 @@ def _listing(module: RecursiveScriptModule, function: str, names: Iterable[str])
     ]
     made = graph.emit("prim::ListConstruct", pairs, (_NAMED_TENSORS,)).output
     return _function(function, graph, ["self"], made)
+
+
+def _make_constants(module: RecursiveScriptModule) -> Function:
+    """Attributes that are no part of the state, by their paths: hosts may ask for them."""
+    maker = _Maker()
+    graph = maker.graph
+    graph.add_input(module._jit_info.type, "self")
+
+    def construct(*items: Value) -> Value:
+        t = ty.TupleType(tuple(item.type for item in items))
+        return graph.emit("prim::TupleConstruct", items, (t,)).output
+
+    pairs = []
+    for path, each in module.named_modules():
+        for name, declared in each._jit_info.type.attributes.items():
+            if declared.kind != "constant" and declared.type is not ty.NONE:
+                continue
+            with suppress(NotImplementedError, TypeError):  # no value of a file
+                value = maker.value(declared.value, declared.type, name)
+                pairs.append(construct(graph.constant(f"{path}.{name}" if path else name), value))
+    return _function("__constants__", graph, ["self"], construct(*pairs))
 
 
 def _tensor(graph: Graph, value: Value) -> Value:

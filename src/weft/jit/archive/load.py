@@ -64,6 +64,14 @@ def missing_operators(path: str) -> dict[str, str]:
     return dict(sorted(unknown_operators(code, is_known).items()))
 
 
+def extra_files(path: str) -> dict[str, bytes]:
+    """The user's files in an archive, by name."""
+    with open_source(path, "load") as source:
+        archive = ZipReader(source)
+        found = [name for name in archive.names() if name.startswith("extra/")]
+        return {name.removeprefix("extra/"): archive.read(name, _MAX_PICKLE) for name in found}
+
+
 def read_root(
     archive: ZipReader, map_location: MapLocation
 ) -> tuple[LoadedModule, CachedPrograms | None]:

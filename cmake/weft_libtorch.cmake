@@ -1,0 +1,45 @@
+# libtorch's headers over weft.h: what C++ programs of libtorch include. They are installed beside
+# weft.h, in a folder of their own; `python -m weft --libtorch-flags` names it, and
+# find_package(Torch) finds it under `python -m weft --libtorch-prefix`.
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/csrc/libtorch/" DESTINATION weft/include/libtorch/weft_libtorch
+  FILES_MATCHING PATTERN "*.h")
+install(FILES "${WEFT_GENERATED}/libtorch/tensor_methods.h" "${WEFT_GENERATED}/libtorch/operators.h"
+  DESTINATION weft/include/libtorch/weft_libtorch)
+
+# Each of these has all of it.
+set(WEFT_LIBTORCH_HEADERS
+  torch/all.h torch/autograd.h torch/cuda.h torch/enum.h torch/jit.h torch/library.h torch/script.h
+  torch/torch.h torch/types.h torch/utils.h torch/version.h
+  torch/csrc/api/include/torch/all.h torch/csrc/api/include/torch/cuda.h
+  torch/csrc/api/include/torch/enum.h torch/csrc/api/include/torch/torch.h
+  torch/csrc/api/include/torch/types.h torch/csrc/api/include/torch/version.h
+  torch/csrc/autograd/autograd.h torch/csrc/autograd/generated/variable_factories.h
+  torch/csrc/autograd/grad_mode.h torch/csrc/autograd/variable.h torch/csrc/jit/api/module.h
+  torch/csrc/jit/frontend/tracer.h torch/csrc/jit/passes/freeze_module.h
+  torch/csrc/jit/passes/frozen_graph_optimizations.h torch/csrc/jit/passes/tensorexpr_fuser.h
+  torch/csrc/jit/runtime/graph_executor.h torch/csrc/jit/runtime/jit_exception.h
+  torch/csrc/jit/serialization/import.h
+  ATen/ATen.h ATen/Context.h ATen/Device.h ATen/Dispatch.h ATen/Functions.h ATen/NativeFunctions.h
+  ATen/Parallel.h ATen/ScalarOps.h ATen/Tensor.h ATen/TensorIndexing.h ATen/TensorOptions.h
+  ATen/TensorUtils.h ATen/core/Dict.h ATen/core/List.h ATen/core/Tensor.h ATen/core/TensorAccessor.h
+  ATen/core/grad_mode.h ATen/core/ivalue.h
+  c10/core/Device.h c10/core/DeviceType.h c10/core/GradMode.h c10/core/InferenceMode.h
+  c10/core/Layout.h c10/core/MemoryFormat.h c10/core/Scalar.h c10/core/ScalarType.h
+  c10/core/TensorOptions.h c10/macros/Export.h c10/macros/Macros.h c10/util/ArrayRef.h
+  c10/util/BFloat16.h c10/util/Exception.h c10/util/Half.h c10/util/Logging.h c10/util/Optional.h
+  c10/util/StringUtil.h c10/util/complex.h c10/util/intrusive_ptr.h c10/util/irange.h
+  c10/util/string_view.h c10/cuda/CUDACachingAllocator.h caffe2/core/macros.h)
+set(WEFT_LIBTORCH_FOLDER "${PROJECT_BINARY_DIR}/libtorch")
+foreach(header IN LISTS WEFT_LIBTORCH_HEADERS)
+  file(CONFIGURE OUTPUT "${WEFT_LIBTORCH_FOLDER}/${header}"
+    CONTENT "#pragma once\n#include <weft_libtorch/all.h>\n")
+endforeach()
+install(DIRECTORY "${WEFT_LIBTORCH_FOLDER}/" DESTINATION weft/include/libtorch)
+configure_file("${PROJECT_SOURCE_DIR}/cmake/TorchConfig.cmake.in"
+  "${PROJECT_BINARY_DIR}/TorchConfig.cmake" @ONLY)
+include(CMakePackageConfigHelpers)
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/TorchConfigVersion.cmake"
+  VERSION 2.13.0 COMPATIBILITY SameMajorVersion)
+# Not beside weft-config.cmake: who asks for weft may have another Torch.
+install(FILES "${PROJECT_BINARY_DIR}/TorchConfig.cmake" "${PROJECT_BINARY_DIR}/TorchConfigVersion.cmake"
+  DESTINATION weft/lib/libtorch/Torch)

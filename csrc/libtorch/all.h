@@ -1,0 +1,11 @@
+// All of libtorch that weft has: what <torch/torch.h> and <torch/script.h> include.
+#pragma once
+
+#define TORCH_VERSION_MAJOR 2
+#define TORCH_VERSION_MINOR 13
+#define TORCH_VERSION_PATCH 0
+#define TORCH_VERSION "2.13.0"
+
+#include "context.h"
+#include "dispatch.h"
+#include "module.h"
