@@ -110,11 +110,6 @@ std::ostream& operator<<(std::ostream& out, ArrayRef<T> items) {
   for (size_t i = 0; i < items.size(); ++i) out << (i > 0 ? ", " : "") << items[i];
   return out << ']';
 }
-// Vectors are written as well: programs find this one where T is of c10, or c10 is in use.
-template <class T>
-std::ostream& operator<<(std::ostream& out, const std::vector<T>& items) {
-  return out << ArrayRef<T>(items);
-}
 template <class T>
 ArrayRef<T> makeArrayRef(const std::vector<T>& items) {
   return items;
@@ -185,6 +180,16 @@ using DimVector = std::vector<int64_t>;
 
 }  // namespace over_weft
 }  // namespace c10
+
+// Programs write vectors, which libtorch has taught streams: at most 100 items.
+namespace std {
+template <class... Types>
+ostream& operator<<(ostream& out, const vector<Types...>& items) {
+  const size_t shown = min<size_t>(items.size(), 100);
+  for (size_t i = 0; i < shown; ++i) out << (i > 0 ? " " : "") << items[i];
+  return shown < items.size() ? out << " ..." : out;
+}
+}  // namespace std
 
 namespace at {
 using namespace c10;

@@ -262,14 +262,34 @@ class TypeMeta final {
 
   c10::ScalarType toScalarType() const { return type_; }
   size_t itemsize() const { return c10::elementSize(type_); }
-  c10::string_view name() const { return c10::toString(type_); }
+  // That of the C++ type.
+  c10::string_view name() const {
+    static const std::pair<c10::ScalarType, const char*> names[] = {
+        {c10::kByte, "unsigned char"},
+        {c10::kChar, "signed char"},
+        {c10::kShort, "short int"},
+        {c10::kInt, "int"},
+        {c10::kLong, "long int"},
+        {c10::kHalf, "c10::Half"},
+        {c10::kFloat, "float"},
+        {c10::kDouble, "double"},
+        {c10::kComplexFloat, "c10::complex<float>"},
+        {c10::kComplexDouble, "c10::complex<double>"},
+        {c10::kBool, "bool"},
+        {c10::kBFloat16, "c10::BFloat16"},
+    };
+    for (const auto& [type, text] : names) {
+      if (type == type_) return text;
+    }
+    return c10::toString(type_);
+  }
   template <class T>
   bool Match() const {
     return type_ == c10::detail::scalar_type<T>();
   }
   friend bool operator==(TypeMeta a, TypeMeta b) { return a.type_ == b.type_; }
   friend bool operator!=(TypeMeta a, TypeMeta b) { return a.type_ != b.type_; }
-  friend std::ostream& operator<<(std::ostream& out, TypeMeta type) { return out << type.type_; }
+  friend std::ostream& operator<<(std::ostream& out, TypeMeta type) { return out << type.name(); }
 
  private:
   c10::ScalarType type_;

@@ -276,7 +276,8 @@ inline at::Tensor tensor(detail::TensorData data, const at::TensorOptions& optio
 }
 template <class T>
 at::Tensor tensor(at::ArrayRef<T> items, const at::TensorOptions& options = {}) {
-  return at::tensor(items, options);
+  const bool is_double = std::is_same_v<T, double>;  // as numbers in braces: of the default width
+  return at::tensor(items, is_double && !options.has_dtype() ? options.dtype(at::kFloat) : options);
 }
 template <class T>
 at::Tensor tensor(const std::vector<T>& items, const at::TensorOptions& options = {}) {

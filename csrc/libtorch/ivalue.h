@@ -4,7 +4,7 @@
 #include <cmath>
 #include <unordered_map>
 
-#include "tensor.h"
+#include "print.h"
 
 namespace torch::jit {
 inline namespace over_weft {

@@ -68,9 +68,8 @@ class Module {
   IValue forward(std::vector<IValue> inputs, const Kwargs& kwargs = {}) const {
     return run("forward", std::move(inputs), kwargs);
   }
-  template <class... Args>
-  IValue operator()(Args&&... args) const {
-    return forward({IValue(std::forward<Args>(args))...});
+  IValue operator()(std::vector<IValue> inputs, const Kwargs& kwargs = {}) const {
+    return forward(std::move(inputs), kwargs);
   }
   template <class... Args>
   IValue run_method(const std::string& name, Args&&... args) const {

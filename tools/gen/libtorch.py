@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from gen.cpp import list_length, literal
+from weft._ops.aliases import ALIASES
 from weft._ops.forms import OUT, Form
 from weft._ops.schema import MISSING, Arg, is_list, is_optional, plain
 
@@ -48,9 +49,9 @@ inline namespace over_weft {
 
 def files(forms: Sequence[Form]) -> dict[str, str]:
     """Both headers by their names."""
-    chosen = [form for form in forms if _is_public(form)]
-    methods = [call for call in (Call(form, True) for form in chosen) if call.is_method]
-    functions = [call for call in (Call(form, False) for form in chosen) if call.is_function]
+    chosen = [(form, name) for form in forms if _is_public(form) for name in _names(form)]
+    methods = [call for call in (Call(*each, True) for each in chosen) if call.is_method]
+    functions = [call for call in (Call(*each, False) for each in chosen) if call.is_function]
     for calls in (methods, functions):
         _choose_defaults(calls)
     defined = "".join(call.definition() for call in [*methods, *functions])
@@ -67,7 +68,7 @@ def _choose_defaults(calls: Iterable[Call]) -> None:
     """No call may fit two overloads: the one with fewer parameters gets its defaults first."""
     taken: dict[str, set[tuple[str, ...]]] = {}
     for call in sorted(calls, key=lambda call: len(call.parameters)):
-        known = taken.setdefault(call.form.cpp_name, set())
+        known = taken.setdefault(call.name, set())
         types = tuple(parameter.text.rpartition(" ")[0] for parameter in call.parameters)
         first = len(types)
         while first > 0 and call.parameters[first - 1].default and types[: first - 1] not in known:
@@ -84,6 +85,13 @@ def _is_public(form: Form) -> bool:
     return not is_internal and not needs_generator and form.schema.name.isidentifier()
 
 
+def _names(form: Form) -> list[str]:
+    """The C++ function's name, then its second names."""
+    first = form.row.name
+    others = [alias for alias, name in ALIASES.items() if name == first]
+    return [form.cpp_name, *(form.cpp_name.replace(first, alias, 1) for alias in others)]
+
+
 class Parameter(NamedTuple):
     """Of a function: "int64_t dim", and its default as C++ writes it; empty: none."""
 
@@ -94,8 +102,9 @@ class Parameter(NamedTuple):
 class Call:
     """An operator as a method of tensors or as a function."""
 
-    def __init__(self, form: Form, method: bool) -> None:
+    def __init__(self, form: Form, name: str, method: bool) -> None:
         self.form = form
+        self.name = name
         self.schema = form.schema
         self.method = method
         names = [arg.name for arg in form.schema.args]
@@ -145,7 +154,7 @@ class Call:
             for i, each in enumerate(self.parameters)
         ]
         end = " const" if self.method else ""
-        return f"{self._result} {owner.strip()}{self.form.cpp_name}({', '.join(texts)}){end}"
+        return f"{self._result} {owner.strip()}{self.name}({', '.join(texts)}){end}"
 
     def definition(self) -> str:
         """The function with its body."""

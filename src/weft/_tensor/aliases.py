@@ -8,16 +8,7 @@ from typing import Any, TypeVar, cast
 
 from weft import _C
 from weft._C import Tensor
-
-# second name: first name; functions, methods and in-place methods alike
-ALIASES = {
-    "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh",
-    "arctan": "atan", "arctan2": "atan2", "arctanh": "atanh", "clip": "clamp", "divide": "div",
-    "fix": "trunc", "ger": "outer", "greater": "gt", "greater_equal": "ge", "less": "lt",
-    "less_equal": "le", "multiply": "mul", "negative": "neg", "not_equal": "ne",
-    "subtract": "sub", "swapdims": "transpose", "true_divide": "div", "unsafe_chunk": "chunk",
-    "unsafe_split": "split",
-}  # fmt: skip
+from weft._ops.aliases import ALIASES as ALIASES
 
 # What NumPy calls arguments; csrc/bindings/op_parse.cpp knows these names of all operators.
 _ARGUMENTS = {"axis": "dim", "keepdims": "keepdim", "a": "input", "x": "input", "x1": "input"}
