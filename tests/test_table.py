@@ -241,6 +241,33 @@ def test_arguments_that_hide_a_gradient(scratch_table: list[Row], name: str) -> 
         op(f"probe(Tensor {name}) -> Tensor", doc="A probe.", native="p", grad={name: "grad"})
 
 
+def test_rows_of_several_schemas(scratch_table: list[Row]) -> None:
+    op(
+        "probe.Tensor(Tensor self, Tensor other) -> Tensor",
+        "probe.Scalar(Tensor self, Scalar other) -> Tensor",
+        doc=("Of two tensors.", "Of a number."),
+        pointwise=lambda self, other: self * other,
+        weak=("other",),
+        tags=("commutative", "cheap"),
+        grad={"self": "grad * other", "other": "grad * self"},
+        out="out",
+    )
+    tensor, scalar = scratch_table[-2:]
+    assert (tensor.doc, scalar.doc) == ("Of two tensors.", "Of a number.")
+    assert (tensor.out, scalar.out) == ("out", "Scalar_out")
+    assert (tensor.weak, scalar.weak) == ((), ("other",))
+    assert (tensor.tags, scalar.tags) == ({"commutative", "cheap"}, {"cheap"})
+    assert (list(tensor.grad), list(scalar.grad)) == ([("self",), ("other",)], [("self",)])
+    with pytest.raises(TableError, match=r"more\.a: expected gradients of tensors, got .*'third'"):
+        op(
+            "more.a(Tensor self, Tensor other) -> Tensor",
+            "more.b(Tensor self, Scalar other) -> Tensor",
+            doc="Neither has a third.",
+            pointwise=lambda self, other: self * other,
+            grad={"self": "grad", "other": "grad", "third": "grad"},
+        )
+
+
 def test_second_row_of_a_schema(scratch_table: list[Row]) -> None:
     with pytest.raises(TableError, match=r"^exp: expected one row per schema, got a second one$"):
         op("exp(Tensor self) -> Tensor", doc="Again.", compose="self")

@@ -16,7 +16,8 @@ _DIVISION_NUMBERS = FLOATS + COMPLEX
 
 op(
     "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-    doc="self + alpha * other, element by element.",
+    "add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+    doc=("self + alpha * other, element by element.", "self + alpha * other for a number `other`."),
     pointwise=lambda self, other, alpha: self + alpha * other,
     weak=("alpha",),
     validate="alpha",
@@ -25,17 +26,9 @@ op(
     out="out",
 )
 op(
-    "add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
-    doc="self + alpha * other for a number `other`.",
-    pointwise=lambda self, other, alpha: self + alpha * other,
-    weak=("alpha",),
-    validate="alpha",
-    grad={"self": "grad"},
-    tags=("cheap", "any_integers"),
-)
-op(
     "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-    doc="self - alpha * other, element by element.",
+    "sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+    doc=("self - alpha * other, element by element.", "self - alpha * other for a number `other`."),
     pointwise=lambda self, other, alpha: self - alpha * other,
     weak=("alpha",),
     validate="alpha",
@@ -45,18 +38,9 @@ op(
     tags=("cheap", "number_first", "two_numbers", "numbers_between", "no_masks", "any_integers"),
 )
 op(
-    "sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
-    doc="self - alpha * other for a number `other`.",
-    pointwise=lambda self, other, alpha: self - alpha * other,
-    weak=("alpha",),
-    validate="alpha",
-    dtypes=NUMBERS,
-    grad={"self": "grad"},
-    tags=("cheap", "no_masks", "any_integers"),
-)
-op(
     "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-    doc="other - alpha * self.",
+    "rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+    doc=("other - alpha * self.", "other - alpha * self for a number `other`."),
     pointwise=lambda self, other, alpha: other - alpha * self,
     weak=("alpha",),
     validate="alpha",
@@ -68,49 +52,26 @@ op(
     tags=("cheap", "no_masks"),
 )
 op(
-    "rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
-    doc="other - alpha * self for a number `other`.",
-    pointwise=lambda self, other, alpha: other - alpha * self,
-    weak=("alpha",),
-    validate="alpha",
-    dtypes=NUMBERS,
-    grad={"self": "-grad if alpha == 1 else grad * -alpha.conj()"},
-    variants="f",
-    inplace=None,
-    out=None,
-    tags=("cheap", "no_masks"),
-)
-op(
     "mul.Tensor(Tensor self, Tensor other) -> Tensor",
-    doc="self * other, element by element.",
+    "mul.Scalar(Tensor self, Scalar other) -> Tensor",
+    doc=("self * other, element by element.", "self * other for a number `other`."),
     pointwise=lambda self, other: self * other,
     tags=("commutative", "cheap", "number_first", "two_numbers", "exact_number", "any_integers"),
     grad={"self": "grad * other.conj()", "other": "grad * self.conj()"},
     out="out",
 )
 op(
-    "mul.Scalar(Tensor self, Scalar other) -> Tensor",
-    doc="self * other for a number `other`.",
-    pointwise=lambda self, other: self * other,
-    grad={"self": "grad * other.conj()"},
-    tags=("cheap", "exact_number", "any_integers"),
-)
-op(
     "div.Tensor(Tensor self, Tensor other) -> Tensor",
-    doc="self / other; integers divide to the default float.",
+    "div.Scalar(Tensor self, Scalar other) -> Tensor",
+    doc=(
+        "self / other; integers divide to the default float.",
+        "self / other for a number `other`.",
+    ),
     pointwise=lambda self, other: self / other,
     promotion="floating",
     grad={"self": "grad / other.conj()", "other": "-grad * ((self / other) / other).conj()"},
     out="out",
     tags=("number_first", "two_numbers", "exact_number"),
-)
-op(
-    "div.Scalar(Tensor self, Scalar other) -> Tensor",
-    doc="self / other for a number `other`.",
-    pointwise=lambda self, other: self / other,
-    promotion="floating",
-    grad={"self": "grad / other.conj()"},
-    tags=("exact_number",),
 )
 
 
@@ -142,25 +103,19 @@ def _div_mode_in_place(self: Any, other: Any, rounding_mode: Any) -> Any:
 
 op(
     "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
-    doc="self / other, rounded: None (not), 'trunc' (toward zero) or 'floor' (down).",
+    "div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",
+    doc=(
+        "self / other, rounded: None (not), 'trunc' (toward zero) or 'floor' (down).",
+        "self / other for a number `other`, rounded: None, 'trunc' or 'floor'.",
+    ),
     compose=_div_mode,
     out="out_mode",
     tags=("casts_out",),
 )
 op(
-    "div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",
-    doc="self / other for a number `other`, rounded: None, 'trunc' or 'floor'.",
-    compose=_div_mode,
-    tags=("casts_out",),
-)
-op(
     "div_.Tensor_mode(Tensor(a!) self, Tensor other, *, str? rounding_mode) -> Tensor(a!)",
-    doc="In-place div with a rounding mode.",
-    compose=_div_mode_in_place,
-)
-op(
     "div_.Scalar_mode(Tensor(a!) self, Scalar other, *, str? rounding_mode) -> Tensor(a!)",
-    doc="In-place div by a number with a rounding mode.",
+    doc=("In-place div with a rounding mode.", "In-place div by a number with a rounding mode."),
     compose=_div_mode_in_place,
 )
 
@@ -171,6 +126,7 @@ def _trunc_of_quotient(self: Any, other: Any) -> Any:
 
 backward_op(
     "_div_trunc.Tensor(Tensor self, Tensor other) -> Tensor",
+    "_div_trunc.Scalar(Tensor self, Scalar other) -> Tensor",
     doc="self / other rounded toward zero.",
     pointwise=_trunc_of_quotient,
     validate="divisor",
@@ -178,18 +134,10 @@ backward_op(
     grad={"self": "zeros_like(grad)", "other": "zeros_like(grad)"},
     inplace="Tensor",
 )
-backward_op(
-    "_div_trunc.Scalar(Tensor self, Scalar other) -> Tensor",
-    doc="self / other rounded toward zero.",
-    pointwise=_trunc_of_quotient,
-    validate="divisor",
-    dtypes=_REAL,
-    grad={"self": "zeros_like(grad)"},
-    inplace="Scalar",
-)
 op(
     "floor_divide(Tensor self, Tensor other) -> Tensor",
-    doc="self // other: the quotient rounded down.",
+    "floor_divide.Scalar(Tensor self, Scalar other) -> Tensor",
+    doc=("self // other: the quotient rounded down.", "self // other for a number `other`."),
     pointwise=lambda self, other: floor_divide(self, other),
     validate="divisor",
     dtypes=_REAL,
@@ -198,24 +146,12 @@ op(
     tags=("number_first", "two_numbers"),
 )
 op(
-    "floor_divide.Scalar(Tensor self, Scalar other) -> Tensor",
-    doc="self // other for a number `other`.",
-    pointwise=lambda self, other: floor_divide(self, other),
-    validate="divisor",
-    dtypes=_REAL,
-    grad={"self": "zeros_like(grad)"},
-)
-op(
     "remainder.Scalar(Tensor self, Scalar other) -> Tensor",
-    doc="self % other for a number `other`; the result has the sign of other.",
-    pointwise=lambda self, other: remainder(self, other),
-    validate="divisor",
-    dtypes=_REAL,
-    grad={"self": "grad"},
-)
-op(
     "remainder.Tensor(Tensor self, Tensor other) -> Tensor",
-    doc="self % other as in Python: the result has the sign of other.",
+    doc=(
+        "self % other for a number `other`; the result has the sign of other.",
+        "self % other as in Python: the result has the sign of other.",
+    ),
     pointwise=lambda self, other: remainder(self, other),
     validate="divisor",
     dtypes=_REAL,
@@ -224,15 +160,11 @@ op(
 )
 op(
     "fmod.Scalar(Tensor self, Scalar other) -> Tensor",
-    doc="The remainder of self / other with the sign of self, for a number `other`.",
-    pointwise=lambda self, other: fmod(self, other),
-    validate="divisor",
-    dtypes=_REAL,
-    grad={"self": "grad"},
-)
-op(
     "fmod.Tensor(Tensor self, Tensor other) -> Tensor",
-    doc="The remainder of self / other with the sign of self.",
+    doc=(
+        "The remainder of self / other with the sign of self, for a number `other`.",
+        "The remainder of self / other with the sign of self.",
+    ),
     pointwise=lambda self, other: fmod(self, other),
     validate="divisor",
     dtypes=_REAL,
@@ -286,18 +218,13 @@ def _lerp(self: Any, end: Any, weight: Any) -> Any:
 
 op(
     "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
-    doc="self + weight * (end - self) for a number `weight`; self and end of one dtype.",
+    "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
+    doc=(
+        "self + weight * (end - self) for a number `weight`; self and end of one dtype.",
+        "self + weight * (end - self), element by element; of one dtype.",
+    ),
     pointwise=_lerp,
     weak=("weight",),
-    dtypes=_DIVISION_NUMBERS,
-    validate="one_dtype",
-    grad={"self": "grad * (1 - weight).conj()", "end": "grad * weight.conj()"},
-    tags=("cheap",),
-)
-op(
-    "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
-    doc="self + weight * (end - self), element by element; of one dtype.",
-    pointwise=_lerp,
     dtypes=_DIVISION_NUMBERS,
     validate="one_dtype",
     grad={

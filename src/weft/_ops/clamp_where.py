@@ -11,30 +11,22 @@ _REAL = INTEGERS + FLOATS
 
 # ---- the greater and the lesser, limits ----
 
-op(
-    "maximum(Tensor self, Tensor other) -> Tensor",
-    doc="The greater of both, element by element; NaN wins.",
-    pointwise=lambda self, other: maximum(self, other),
-    dtypes=("bool", *_REAL),
-    tags=("commutative", "cheap", "any_integers"),
-    grad={
-        "self": "where(self == other, grad / 2, grad).masked_fill(self < other, 0)",
-        "other": "where(self == other, grad / 2, grad).masked_fill(self > other, 0)",
-    },
-    inplace=None,
-)
-op(
-    "minimum(Tensor self, Tensor other) -> Tensor",
-    doc="The lesser of both, element by element; NaN wins.",
-    pointwise=lambda self, other: minimum(self, other),
-    dtypes=("bool", *_REAL),
-    tags=("commutative", "cheap", "any_integers"),
-    grad={
-        "self": "where(self == other, grad / 2, grad).masked_fill(self > other, 0)",
-        "other": "where(self == other, grad / 2, grad).masked_fill(self < other, 0)",
-    },
-    inplace=None,
-)
+for _name, _body, _which, _loses in (
+    ("maximum", lambda self, other: maximum(self, other), "greater", "<>"),
+    ("minimum", lambda self, other: minimum(self, other), "lesser", "><"),
+):
+    op(
+        f"{_name}(Tensor self, Tensor other) -> Tensor",
+        doc=f"The {_which} of both, element by element; NaN wins.",
+        pointwise=_body,
+        dtypes=("bool", *_REAL),
+        tags=("commutative", "cheap", "any_integers"),
+        grad={
+            name: f"where(self == other, grad / 2, grad).masked_fill(self {loses} other, 0)"
+            for name, loses in zip(("self", "other"), _loses)
+        },
+        inplace=None,
+    )
 
 
 @body_of(
@@ -115,44 +107,32 @@ backward_op(
     grad={"self": "where((self >= min).logical_and(self <= max), grad, 0)"},
     inplace="",
 )
-op(
-    "clamp_min(Tensor self, Scalar min) -> Tensor",
-    doc="self, but at least min.",
-    pointwise=lambda self, min: maximum(self, min),
-    dtypes=_REAL,
-    grad={"self": "where(self >= min, grad, 0)"},
-    validate="number_fits",
-    inplace_variants="fm",
-    tags=("cheap",),
-)
-op(
-    "clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
-    doc="self, but at least min, element by element.",
-    pointwise=lambda self, min: maximum(self, min),
-    dtypes=("bool", *_REAL),
-    grad={"self": "where(self >= min, grad, 0)", "min": "where(self < min, grad, 0)"},
-    inplace_variants="fm",
-    tags=("cheap",),
-)
-op(
-    "clamp_max(Tensor self, Scalar max) -> Tensor",
-    doc="self, but at most max.",
-    pointwise=lambda self, max: minimum(self, max),
-    dtypes=_REAL,
-    grad={"self": "where(self <= max, grad, 0)"},
-    validate="number_fits",
-    inplace_variants="fm",
-    tags=("cheap",),
-)
-op(
-    "clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
-    doc="self, but at most max, element by element.",
-    pointwise=lambda self, max: minimum(self, max),
-    dtypes=("bool", *_REAL),
-    grad={"self": "where(self <= max, grad, 0)", "max": "where(self > max, grad, 0)"},
-    inplace_variants="fm",
-    tags=("cheap",),
-)
+for _limit, _body, _word, _kept, _cut in (
+    ("min", lambda self, min: maximum(self, min), "least", ">=", "<"),
+    ("max", lambda self, max: minimum(self, max), "most", "<=", ">"),
+):
+    op(
+        f"clamp_{_limit}(Tensor self, Scalar {_limit}) -> Tensor",
+        doc=f"self, but at {_word} {_limit}.",
+        pointwise=_body,
+        dtypes=_REAL,
+        grad={"self": f"where(self {_kept} {_limit}, grad, 0)"},
+        validate="number_fits",
+        inplace_variants="fm",
+        tags=("cheap",),
+    )
+    op(
+        f"clamp_{_limit}.Tensor(Tensor self, Tensor {_limit}) -> Tensor",
+        doc=f"self, but at {_word} {_limit}, element by element.",
+        pointwise=_body,
+        dtypes=("bool", *_REAL),
+        grad={
+            "self": f"where(self {_kept} {_limit}, grad, 0)",
+            _limit: f"where(self {_cut} {_limit}, grad, 0)",
+        },
+        inplace_variants="fm",
+        tags=("cheap",),
+    )
 
 # ---- choice ----
 

@@ -123,13 +123,11 @@ def _put(self: Any, index: Any, source: Any, accumulate: Any) -> Any:
 
 op(
     "fill.Scalar(Tensor self, Scalar value) -> Tensor",
-    doc="A copy of self with every element set to a number.",
-    compose="self.clone().fill_(value)",
-    variants="f",
-)
-op(
     "fill.Tensor(Tensor self, Tensor value) -> Tensor",
-    doc="A copy of self with every element set to a 0-d tensor.",
+    doc=(
+        "A copy of self with every element set to a number.",
+        "A copy of self with every element set to a 0-d tensor.",
+    ),
     compose="self.clone().fill_(value)",
     variants="f",
 )

@@ -19,13 +19,8 @@ for _number in ("int", "float"):
     )
 op(
     "fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)",
-    doc="Writes a number everywhere.",
-    grad={"self": "zeros_like(grad)"},
-    variants="fm",
-)
-op(
     "fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)",
-    doc="Writes the element of a 0-d tensor everywhere.",
+    doc=("Writes a number everywhere.", "Writes the element of a 0-d tensor everywhere."),
     grad={"self": "zeros_like(grad)", "value": "grad.sum()"},
     variants="fm",
 )

@@ -161,17 +161,13 @@ for _suffix, _self, _result, _how in (
 ):
     op(
         f"scatter{_suffix}.src({_self}, int dim, Tensor index, Tensor src) -> {_result}",
-        doc=f"{_how} the elements of src at the places that index names along `dim`.",
+        f"scatter{_suffix}.value({_self}, int dim, Tensor index, Scalar value) -> {_result}",
+        doc=(
+            f"{_how} the elements of src at the places that index names along `dim`.",
+            f"{_how} a number at the places that index names along `dim`.",
+        ),
         constants=("index",),
         grad={"self": "grad.scatter(dim, index, 0)", "src": "grad.gather(dim, index)"},
-        out=True,
-        like="self",
-    )
-    op(
-        f"scatter{_suffix}.value({_self}, int dim, Tensor index, Scalar value) -> {_result}",
-        doc=f"{_how} a number at the places that index names along `dim`.",
-        constants=("index",),
-        grad={"self": "grad.scatter(dim, index, 0)"},
         out=True,
         like="self",
     )
@@ -382,17 +378,14 @@ def _cumsum_backward(grad: Any, dim: Any) -> Any:
     return grad.flip([dim]).cumsum(dim).flip([dim])
 
 
-op(
-    "tril(Tensor self, int diagonal=0) -> Tensor",
-    doc="The elements on and below a diagonal of matrices, zeros above.",
-    grad={"self": "grad.tril(diagonal)"},
-    out="out",
-    like="self",
-)
-op(
-    "triu(Tensor self, int diagonal=0) -> Tensor",
-    doc="The elements on and above a diagonal of matrices, zeros below.",
-    grad={"self": "grad.triu(diagonal)"},
-    out="out",
-    like="self",
-)
+for _name, _place in (
+    ("tril", "below a diagonal of matrices, zeros above"),
+    ("triu", "above a diagonal of matrices, zeros below"),
+):
+    op(
+        f"{_name}(Tensor self, int diagonal=0) -> Tensor",
+        doc=f"The elements on and {_place}.",
+        grad={"self": f"grad.{_name}(diagonal)"},
+        out="out",
+        like="self",
+    )

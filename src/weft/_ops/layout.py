@@ -75,10 +75,6 @@ op(
 )
 op(
     "moveaxis.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
-    doc="movedim, under the name that NumPy has.",
-    compose="self.movedim(source, destination)",
-)
-op(
     "moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
     doc="movedim, under the name that NumPy has.",
     compose="self.movedim(source, destination)",
@@ -169,15 +165,12 @@ for _suffix, _self, _result, _how in (
     op(
         f"index_fill{_suffix}.int_Scalar({_self}, int dim, Tensor index, Scalar value)"
         f" -> {_result}",
-        doc=f"{_how} a number at the entries that index names along `dim`.",
-        constants=("index",),
-        grad={"self": "grad.index_fill(dim, index, 0)"},
-        like="self",
-    )
-    op(
         f"index_fill{_suffix}.int_Tensor({_self}, int dim, Tensor index, Tensor value)"
         f" -> {_result}",
-        doc=f"{_how} a 0-d tensor at the entries that index names along `dim`.",
+        doc=(
+            f"{_how} a number at the entries that index names along `dim`.",
+            f"{_how} a 0-d tensor at the entries that index names along `dim`.",
+        ),
         constants=("index",),
         grad={
             "self": "grad.index_fill(dim, index, 0)",

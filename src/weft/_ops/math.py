@@ -280,7 +280,11 @@ for _name, _which, _wins, _formula in (
     )
 op(
     "copysign.Tensor(Tensor self, Tensor other) -> Tensor",
-    doc="The size of self with the sign of other.",
+    "copysign.Scalar(Tensor self, Scalar other) -> Tensor",
+    doc=(
+        "The size of self with the sign of other.",
+        "The size of self with the sign of a number `other`.",
+    ),
     pointwise=lambda self, other: lang.copysign(self, other),
     promotion="floating",
     dtypes=FLOATS,
@@ -289,14 +293,6 @@ op(
         "other": "zeros_like(grad)",
     },
     out="out",
-)
-op(
-    "copysign.Scalar(Tensor self, Scalar other) -> Tensor",
-    doc="The size of self with the sign of a number `other`.",
-    pointwise=lambda self, other: lang.copysign(self, other),
-    promotion="floating",
-    dtypes=FLOATS,
-    grad={"self": "grad * (result / self.masked_fill(self == 0, 1)).masked_fill(self == 0, 0)"},
 )
 op(
     "heaviside(Tensor self, Tensor values) -> Tensor",

@@ -118,13 +118,11 @@ op(
 )
 op(
     "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
-    doc="Products summed over the dimensions dims_self and dims_other.",
-    tags=("composite",),
-    variants="",
-)
-op(
     "einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor",
-    doc='Products summed over the letters that the equation ("ij,jk->ik") does not keep.',
+    doc=(
+        "Products summed over the dimensions dims_self and dims_other.",
+        'Products summed over the letters that the equation ("ij,jk->ik") does not keep.',
+    ),
     tags=("composite",),
     variants="",
 )

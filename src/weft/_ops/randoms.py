@@ -150,58 +150,31 @@ _random(
 # ---- in place ----
 
 
-def _fill(schema: str, doc: str) -> None:
-    parsed = parse(f"{schema} -> Tensor(a!)")
+for _name, _arguments, _doc in (
+    ("uniform_", ", float from=0, float to=1", "Writes uniform numbers in [from, to)."),
+    ("normal_", ", float mean=0, float std=1", "Writes normal numbers."),
+    ("bernoulli_.Tensor", ", Tensor p", "Writes 1 with the probabilities that p holds, else 0."),
+    ("bernoulli_.float", ", float p=0.5", "Writes 1 with probability p, else 0."),
+    ("random_.from", ", int from, int? to", "Writes integers in [from, to)."),
+    ("random_.to", ", int to", "Writes integers in [0, to)."),
+    ("random_", "", "Writes integers that the dtype can hold exactly."),
+    ("exponential_", ", float lambd=1", "Writes numbers of the exponential distribution."),
+    (
+        "log_normal_",
+        ", float mean=1, float std=2",
+        "Writes exp of normal numbers of that mean and deviation.",
+    ),
+    ("cauchy_", ", float median=0, float sigma=1", "Writes numbers of the Cauchy distribution."),
+    ("geometric_", ", float p", "Writes how many trials of chance p the first success takes."),
+):
     op(
-        str(parsed),
-        doc=doc,
-        random=parsed.name,
+        f"{_name}(Tensor(a!) self{_arguments}, *, {_GENERATOR}) -> Tensor(a!)",
+        doc=_doc,
+        random=_name.partition(".")[0],
         tags=("random",),
-        constants=tuple(arg.name for arg in parsed.args if arg.type == "Tensor" and not arg.alias),
+        constants=("p",) if "Tensor p" in _arguments else (),
         grad={"self": "None"},
     )
-
-
-_fill(
-    f"uniform_(Tensor(a!) self, float from=0, float to=1, *, {_GENERATOR})",
-    "Writes uniform numbers in [from, to).",
-)
-_fill(
-    f"normal_(Tensor(a!) self, float mean=0, float std=1, *, {_GENERATOR})",
-    "Writes normal numbers.",
-)
-_fill(
-    f"bernoulli_.Tensor(Tensor(a!) self, Tensor p, *, {_GENERATOR})",
-    "Writes 1 with the probabilities that p holds, else 0.",
-)
-_fill(
-    f"bernoulli_.float(Tensor(a!) self, float p=0.5, *, {_GENERATOR})",
-    "Writes 1 with probability p, else 0.",
-)
-_fill(
-    f"random_.from(Tensor(a!) self, int from, int? to, *, {_GENERATOR})",
-    "Writes integers in [from, to).",
-)
-_fill(f"random_.to(Tensor(a!) self, int to, *, {_GENERATOR})", "Writes integers in [0, to).")
-_fill(
-    f"random_(Tensor(a!) self, *, {_GENERATOR})", "Writes integers that the dtype can hold exactly."
-)
-_fill(
-    f"exponential_(Tensor(a!) self, float lambd=1, *, {_GENERATOR})",
-    "Writes numbers of the exponential distribution.",
-)
-_fill(
-    f"log_normal_(Tensor(a!) self, float mean=1, float std=2, *, {_GENERATOR})",
-    "Writes exp of normal numbers of that mean and deviation.",
-)
-_fill(
-    f"cauchy_(Tensor(a!) self, float median=0, float sigma=1, *, {_GENERATOR})",
-    "Writes numbers of the Cauchy distribution.",
-)
-_fill(
-    f"geometric_(Tensor(a!) self, float p, *, {_GENERATOR})",
-    "Writes how many trials of chance p the first success takes.",
-)
 
 # ---- dropout ----
 

@@ -238,16 +238,10 @@ op(
 )
 op(
     "gcd(Tensor self, Tensor other) -> Tensor",
-    doc="The greatest common divisor, at least 0.",
-    tags=("nondifferentiable", "casts_out"),
-    out="out",
-    shape="broadcast(self, other)",
-)
-op(
     "lcm(Tensor self, Tensor other) -> Tensor",
-    doc="The least common multiple, at least 0.",
+    doc=("The greatest common divisor, at least 0.", "The least common multiple, at least 0."),
     tags=("nondifferentiable", "casts_out"),
-    out="out",
+    out=True,
     shape="broadcast(self, other)",
 )
 for _name in ("nextafter", "gcd", "lcm"):

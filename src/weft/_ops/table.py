@@ -70,6 +70,8 @@ TAGS = frozenset(
     )
 )
 
+# What an overload with a number in the place of a tensor has not.
+_OF_TENSORS = {"commutative", "number_first", "two_numbers", "numbers_between"}
 INTEGERS = ("uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64")
 FLOATS = ("float32", "float64")
 COMPLEX = ("complex64", "complex128")
@@ -196,9 +198,8 @@ class Row:
 
 
 def op(
-    schema: str,
-    *,
-    doc: str,
+    *schemas: str,
+    doc: str | Sequence[str],
     pointwise: Callable[..., Any] | None = None,
     reduce: Callable[..., Any] | None = None,
     rowwise: Callable[..., Any] | None = None,
@@ -228,7 +229,9 @@ def op(
     shape: str | None = None,
     like: str | None = None,
 ) -> None:
-    """Appends one operator to TABLE.
+    """Appends one operator to TABLE, or one for each of several schemas: those are overloads, or
+    operators that are alike. Each has its own `doc` where there is a sequence of them, and those of
+    the formulas that are of its tensors. Names of `inplace` and `out` are of the first one.
 
     One body: `pointwise` (a function over symbolic scalars), `reduce` or `rowwise` (over a row),
     `view` and `native` and `random` (the name of a C++ function), `compose` (an expression or a
@@ -268,16 +271,24 @@ def op(
     if like is not None:
         given.update(shape=like, result=like)
     family = _caller_family()
-    if trusted:
-        _waiting[schema[: schema.index("(")].replace(".", "_")] = (family, given)
-        return
-    from inspect import cleandoc  # which takes longer to import than a family of rows
+    docs = [doc] * len(schemas) if isinstance(doc, str) else doc
+    unused = set(_by_names(grad))
+    for place, (schema, text) in enumerate(zip(schemas, docs, strict=True)):
+        own = {**given, "schema": schema, "doc": text}
+        if place:
+            own.update({name: AUTO for name in ("inplace", "out") if isinstance(own[name], str)})
+        if trusted:
+            _waiting[schema[: schema.index("(")].replace(".", "_")] = (family, own)
+            continue
+        from inspect import cleandoc  # which takes longer to import than a family of rows
 
-    from weft._ops.row_checks import check
+        from weft._ops.row_checks import check
 
-    row = _row(family, {**given, "doc": cleandoc(doc)})
-    check(row, _keys)
-    _add(row)
+        row = _row(family, {**own, "doc": cleandoc(text)})
+        check(row, _keys)
+        unused -= set(_add(row).grad)
+    if unused and not trusted:
+        fail(parse(schemas[0]), "gradients of tensors", sorted(unused))
 
 
 def _add(row: Row) -> Row:
@@ -308,7 +319,13 @@ def _row(family: str, given: Mapping[str, Any]) -> Row:
     ((kind, body),) = (bodies or {"native": schema.name}).items()
     first = schema.args[0] if schema.args else None
     numbers = [a.name for a in schema.args if a.type in ("float", "int", "bool")]
-    weak, inplace, out = tuple(given["weak"]), given["inplace"], given["out"]
+    weak, grad, tags = tuple(given["weak"]), _by_names(given["grad"]), frozenset(given["tags"])
+    if len(given["schemas"]) > 1:
+        tensors = {a.name for a in schema.args if a.is_tensor}
+        weak = tuple(name for name in weak if name not in tensors)
+        own = {names: text for names, text in grad.items() if tensors.issuperset(names)}
+        tags, grad = tags if len(own) == len(grad) else tags - _OF_TENSORS, own
+    inplace, out = given["inplace"], given["out"]
     variants = _default_variants(first) if given["variants"] is None else given["variants"]
     inplace_variants = given["inplace_variants"]
     if inplace_variants is None:
@@ -326,12 +343,12 @@ def _row(family: str, given: Mapping[str, Any]) -> Row:
         int_inputs=tuple(given["int_inputs"]),
         weak=weak + tuple(name for name in numbers if name not in weak),
         dims=given["dims"],
-        grad=_by_names(given["grad"]),
+        grad=grad,
         inplace_grad=_by_names(given["inplace_grad"]),
         inplace_grad_when=given["inplace_grad_when"],
         constants=tuple(given["constants"]) + tuple(given["no_gradient"]),
         no_gradient=tuple(given["no_gradient"]),
-        tags=frozenset(given["tags"]),
+        tags=tags,
         variants=variants,
         inplace=_default_inplace(schema, kind, first) if isinstance(inplace, _Auto) else inplace,
         out=_out_overload(schema, kind, out),
@@ -342,10 +359,10 @@ def _row(family: str, given: Mapping[str, Any]) -> Row:
     )
 
 
-def backward_op(schema: str, *, tags: Sequence[str] = (), **rest: Any) -> None:
+def backward_op(*schemas: str, tags: Sequence[str] = (), **rest: Any) -> None:
     """A row that only gradient formulas call: no place in Python, no derived forms."""
     rest = {"inplace": None, "out": None, "variants": "", **rest}
-    op(schema, tags=("backward", *tags), **rest)
+    op(*schemas, tags=("backward", *tags), **rest)
 
 
 def body_of(

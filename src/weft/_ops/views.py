@@ -170,30 +170,15 @@ op(
     shape="flattened(self, start_dim, end_dim)",
     result="self",
 )
-op(
-    "expand_as(Tensor(a) self, Tensor other) -> Tensor(a)",
-    doc="Expanded to the shape of other.",
-    compose="self.expand(other.shape)",
-    variants="m",
-    shape="other",
-    result="self",
-)
-op(
-    "view_as(Tensor(a) self, Tensor other) -> Tensor(a)",
-    doc="Viewed in the shape of other.",
-    compose="self.view(other.shape)",
-    variants="m",
-    shape="other",
-    result="self",
-)
-op(
-    "reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)",
-    doc="Reshaped to the shape of other.",
-    compose="self.reshape(other.shape)",
-    variants="m",
-    shape="other",
-    result="self",
-)
+for _name, _what in (("expand", "Expanded to"), ("view", "Viewed in"), ("reshape", "Reshaped to")):
+    op(
+        f"{_name}_as(Tensor(a) self, Tensor other) -> Tensor(a)",
+        doc=f"{_what} the shape of other.",
+        compose=f"self.{_name}(other.shape)",
+        variants="m",
+        shape="other",
+        result="self",
+    )
 op(
     "broadcast_to(Tensor(a) self, int[] size) -> Tensor(a)",
     doc="Expanded to `size`.",
