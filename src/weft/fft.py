@@ -109,17 +109,28 @@ def _dims_and_sizes(
     return dims, sizes
 
 
+def _entries(function: str, x: Tensor, count: int) -> int:
+    """The entries that a transform mixes. RuntimeError where there are none."""
+    if count < 1:
+        raise RuntimeError(f"{function}: expected at least 1 entry, got shape {tuple(x.shape)}")
+    return count
+
+
+def _fitted(x: Tensor, dims: list[int], sizes: list[int | None]) -> Tensor:
+    """Cut or filled to the sizes that are asked for."""
+    for d, n in zip(dims, sizes):
+        x = x if n is None else _resized(x, d, n)
+    return x
+
+
 @data_dependent
 def _transform(
     function: str, input: Tensor, s: Any, dim: Any, norm: str | None, inverse: bool
 ) -> Tensor:
     x = _as_complex(_floating(function, input))
     dims, sizes = _dims_and_sizes(function, x, s, dim)
-    for d, n in zip(dims, sizes):
-        x = x if n is None else _resized(x, d, n)
-    count = math.prod(x.size(d) for d in dims)
-    if count == 0:
-        raise RuntimeError(f"{function}: expected at least 1 entry, got shape {tuple(x.shape)}")
+    x = _fitted(x, dims, sizes)
+    count = _entries(function, x, math.prod(x.size(d) for d in dims))
     return _complex(x, dims, inverse, _scale(function, norm, count, inverse))
 
 
@@ -129,13 +140,9 @@ def _real_transform(function: str, input: Tensor, s: Any, dim: Any, norm: str | 
     dims, sizes = _dims_and_sizes(function, x, s, dim)
     if not dims:
         raise RuntimeError(f"{function}: expected at least 1 dim, got none")
-    for d, n in zip(dims, sizes):
-        x = x if n is None else _resized(x, d, n)
-    count = math.prod(x.size(d) for d in dims)
-    if count == 0:
-        raise RuntimeError(f"{function}: expected at least 1 entry, got shape {tuple(x.shape)}")
-    scale = _scale(function, norm, count, False)
-    half = _aten._fft_half(x, dims[-1], scale)
+    x = _fitted(x, dims, sizes)
+    count = _entries(function, x, math.prod(x.size(d) for d in dims))
+    half = _aten._fft_half(x, dims[-1], _scale(function, norm, count, False))
     return _complex(half, dims[:-1], False, 1.0) if len(dims) > 1 else half
 
 
@@ -146,15 +153,9 @@ def _real_inverse(function: str, input: Tensor, s: Any, dim: Any, norm: str | No
     if not dims:
         raise RuntimeError(f"{function}: expected at least 1 dim, got none")
     given = sizes[-1]
-    last = 2 * (x.size(dims[-1]) - 1) if given is None else given
-    if last < 1:
-        raise RuntimeError(f"{function}: expected at least 1 entry, got shape {tuple(x.shape)}")
-    for d, n in zip(dims[:-1], sizes):
-        x = x if n is None else _resized(x, d, n)
-    x = _resized(x, dims[-1], last // 2 + 1)
-    count = last * math.prod(x.size(d) for d in dims[:-1])
-    if count == 0:
-        raise RuntimeError(f"{function}: expected at least 1 entry, got shape {tuple(x.shape)}")
+    last = _entries(function, x, 2 * (x.size(dims[-1]) - 1) if given is None else given)
+    x = _resized(_fitted(x, dims[:-1], sizes), dims[-1], last // 2 + 1)
+    count = _entries(function, x, last * math.prod(x.size(d) for d in dims[:-1]))
     scale = _scale(function, norm, count, True)
     if len(dims) > 1:
         x = _complex(x, dims[:-1], True, 1.0)

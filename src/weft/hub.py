@@ -20,16 +20,7 @@ from typing import Any
 from urllib.parse import urlparse
 
 from weft import serialization
-
-__all__ = [
-    "download_url_to_file",
-    "get_dir",
-    "help",
-    "list",
-    "load",
-    "load_state_dict_from_url",
-    "set_dir",
-]
+from weft._runtime.exports import list_own as _list_own
 
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
 _BLOCK = 1 << 20
@@ -163,3 +154,6 @@ def _hubconf(caller: str, folder: str, source: str) -> Iterator[Any]:
         yield module
     finally:
         sys.path.remove(inside)
+
+
+_list_own(vars())

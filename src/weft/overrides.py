@@ -16,8 +16,12 @@ from typing import Any
 from weft import _C
 from weft._C import Tensor
 from weft._runtime import torch_function as _torch_function
+from weft._runtime.exports import list_own as _list_own
 from weft._runtime.public import weft
-from weft._runtime.torch_function import DisableTorchFunction, DisableTorchFunctionSubclass
+from weft._runtime.torch_function import DisableTorchFunction as DisableTorchFunction
+from weft._runtime.torch_function import (
+    DisableTorchFunctionSubclass as DisableTorchFunctionSubclass,
+)
 
 Function = Callable[..., Any]
 
@@ -240,21 +244,8 @@ def _of_tensors() -> frozenset[Function]:
     return frozenset(_tables()[0][Tensor])
 
 
-__all__ = [
-    "BaseTorchFunctionMode",
-    "DisableTorchFunction",
-    "DisableTorchFunctionSubclass",
-    "TorchFunctionMode",
-    "get_default_nowrap_functions",
-    "get_ignored_functions",
-    "get_overridable_functions",
-    "get_testing_overrides",
-    "handle_torch_function",
-    "has_torch_function",
-    "has_torch_function_unary",
+_list_own(
+    vars(),
+    "DisableTorchFunction DisableTorchFunctionSubclass has_torch_function_unary "
     "has_torch_function_variadic",
-    "is_tensor_like",
-    "is_tensor_method_or_property",
-    "resolve_name",
-    "wrap_torch_function",
-]
+)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from weft import _C
+from weft._runtime.exports import list_own as _list_own
 
 default_generator = _C.default_generator
 manual_seed = _C.manual_seed
@@ -47,12 +48,4 @@ def fork_rng(
         set_rng_state(state)
 
 
-__all__ = [
-    "default_generator",
-    "fork_rng",
-    "get_rng_state",
-    "initial_seed",
-    "manual_seed",
-    "seed",
-    "set_rng_state",
-]
+_list_own(vars(), "default_generator get_rng_state initial_seed manual_seed seed set_rng_state")

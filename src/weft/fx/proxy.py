@@ -12,6 +12,7 @@ from typing import Any
 
 from weft import _C, overrides
 from weft._C import Tensor
+from weft._runtime.exports import list_own as _list_own
 from weft.fx._codegen import _INFIX, _PREFIX
 from weft.fx._names import _get_qualified_name
 from weft.fx.graph import Graph
@@ -301,11 +302,4 @@ for _name in _INFIX:
 Proxy.__hash__ = object.__hash__  # type: ignore[method-assign]  # lost where __eq__ is set
 
 
-__all__ = [
-    "Attribute",
-    "GraphAppendingTracer",
-    "ParameterProxy",
-    "Proxy",
-    "TraceError",
-    "TracerBase",
-]
+_list_own(vars())

@@ -108,9 +108,9 @@ def _taps(
 ) -> tuple[Tensor, Tensor]:
     """The input pixels of each output pixel along a dimension, and their weights."""
     if antialias and mode == "bicubic":
-        return _cubic_filter(x, dim, out, scale, align)
+        return _filtered(x, dim, out, scale, align, 2, _keys)
     if antialias:
-        return _linear_filter(x, dim, out, scale, align)
+        return _filtered(x, dim, out, scale, align, 1, _triangle)
     if mode == "bicubic":
         return _cubic_taps(x, dim, out, scale, align)
     return _linear_taps(x, dim, out, scale, align)
@@ -254,18 +254,6 @@ def _keys(d: Tensor) -> Tensor:
     near = (1.5 * d - 2.5) * d * d + 1
     far = ((-0.5 * d + 2.5) * d - 4) * d + 2
     return _C.where(d < 1, near, _C.where(d < 2, far, 0.0))
-
-
-def _linear_filter(
-    x: Tensor, dim: int, out: int, scale: float, align: bool
-) -> tuple[Tensor, Tensor]:
-    return _filtered(x, dim, out, scale, align, 1, _triangle)
-
-
-def _cubic_filter(
-    x: Tensor, dim: int, out: int, scale: float, align: bool
-) -> tuple[Tensor, Tensor]:
-    return _filtered(x, dim, out, scale, align, 2, _keys)
 
 
 def _area(x: Tensor, sizes: list[int]) -> Tensor:

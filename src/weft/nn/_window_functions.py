@@ -240,18 +240,13 @@ def conv_transpose1d(
     tensor([[1., 1., 2., 2.]])
     """
     _check_dims("conv_transpose1d", input, 1)
-    (step,), (pads,), (extra,), (dilate,) = (
-        _times("conv_transpose1d", what, value, 1)
-        for what, value in (
-            ("stride", stride),
-            ("padding", padding),
-            ("output_padding", output_padding),
-            ("dilation", dilation),
-        )
-    )
+    function = "conv_transpose1d"
+    step, pads = _times(function, "stride", stride, 1), _times(function, "padding", padding, 1)
+    extra = _times(function, "output_padding", output_padding, 1)
+    dilate = _times(function, "dilation", dilation, 1)
     y = _conv_transpose2d(
-        input.unsqueeze(-2), weight.unsqueeze(-2), bias, [1, step], [0, pads], [0, extra], groups,
-        [1, dilate],
+        input.unsqueeze(-2), weight.unsqueeze(-2), bias, [1, *step], [0, *pads], [0, *extra],
+        groups, [1, *dilate],
     )  # fmt: skip
     return y.squeeze(-2)
 

@@ -46,7 +46,8 @@ _WHOLE = {"ceil": "Ceil", "floor": "Floor", "round": "Round"}  # of integers, no
 def _unary(name: str, kind: str, prepare: Callable[..., Any] = floating, **attributes: int) -> None:
     @mapping(name)
     def run(g: Any, x: Symbol) -> Any:
-        return g.op(kind, prepare(g, x)[0], **attributes)
+        prepared = prepare(g, x)
+        return x if prepared is None else g.op(kind, prepared[0], **attributes)
 
 
 for _name, _kind in _FLOATING.items():
@@ -55,14 +56,8 @@ for _name, _kind in _PLAIN.items():
     _unary(_name, _kind, lambda g, x: [x])
 
 
-def _rounding(name: str, kind: str) -> None:
-    @mapping(name)
-    def run(g: Any, x: Symbol) -> Any:
-        return g.op(kind, x) if x.is_floating_point() else x
-
-
 for _name, _kind in _WHOLE.items():
-    _rounding(_name, _kind)
+    _unary(_name, _kind, lambda g, x: [x] if x.is_floating_point() else None)
 
 
 mapping("trunc")(
@@ -399,13 +394,6 @@ def _angle(g: Any, x: Symbol) -> Any:
 
 mapping("isreal")(lambda g, x: g.call("ones_like", x, weft.bool))
 mapping(
-    "clone",
-    "contiguous",
-    "conj_physical",
-    "alias",
-    "detach",
-    "lift_fresh",
-    "positive",
-    "conj",
+    "clone", "contiguous", "conj_physical", "alias", "detach", "lift_fresh", "positive", "conj",
     "resolve_conj",
-)(lambda g, x, *rest: x)
+)(lambda g, x, *rest: x)  # fmt: skip

@@ -60,11 +60,12 @@ def export(
     >>> [node.op_type for node in program.model_proto.graph.node]
     ['Gemm']
     """
+    options = dict(locals())
     if hasattr(model, "graph_signature"):
         args, kwargs = (args, kwargs) if args or kwargs else model.example_inputs
-        given = any(each is not None for each in (dynamic_axes, dynamic_shapes, input_names))
-        dynamic_axes = dynamic_axes if given else _axes_of(model)
-        model, training = model.module(), TrainingMode.PRESERVE
+        if all(each is None for each in (dynamic_axes, dynamic_shapes, input_names)):
+            options["dynamic_axes"] = _axes_of(model)
+        model, options["training"] = model.module(), TrainingMode.PRESERVE
     opset = 18 if opset_version is None else opset_version
     if opset not in OPSETS:
         raise ValueError(f"export: expected an opset from 17 to 21, got {opset_version}")
@@ -72,17 +73,6 @@ def export(
         raise ValueError(
             "export: expected no custom_translation_table, got one; use register_custom_op_symbolic"
         )
-    options = {
-        "input_names": input_names,
-        "output_names": output_names,
-        "dynamic_shapes": dynamic_shapes,
-        "dynamic_axes": dynamic_axes,
-        "export_params": export_params,
-        "keep_initializers_as_inputs": keep_initializers_as_inputs,
-        "training": training,
-        "do_constant_folding": do_constant_folding,
-        "custom_opsets": custom_opsets,
-    }
     try:
         run = lazy.value("weft.onnx._exporter", "run")
     except ModuleNotFoundError as error:

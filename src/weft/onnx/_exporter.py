@@ -42,17 +42,7 @@ def run(
         names = list(options["input_names"] or ())
         axes = _Axes(options["dynamic_axes"], options["dynamic_shapes"], names)
         exporter.run(program, owner, values, axes)
-    return model_of(
-        exporter.graph,
-        exporter.inputs,
-        exporter.outputs,
-        output_names=list(options["output_names"] or ()),
-        output_axes=axes.named,
-        export_params=keeps,
-        initializers_as_inputs=options["keep_initializers_as_inputs"],
-        parameters=set(exporter.names.values()),
-        custom_opsets=dict(options["custom_opsets"] or {}),
-    )
+    return model_of(exporter, axes.named, options)
 
 
 def _arguments(

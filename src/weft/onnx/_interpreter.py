@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from weft._C import Tensor
+from weft._runtime.rules import Rules
 from weft.jit.archive.known import base_name
 from weft.jit.ir import Block, Function, Node, Value
 from weft.jit.passes.inlining import callee
@@ -217,31 +218,23 @@ def _has_symbol(value: Any) -> bool:
 
 # The IR's own nodes -------------------------------------------------------------------------------
 
-
-def _constant(it: Interpreter, node: Node, args: list[Any]) -> list[Any]:
-    return [it.value(node.attrs["value"])]
-
-
-def _same(it: Interpreter, node: Node, args: list[Any]) -> list[Any]:
-    return args
-
-
-def _nothing(it: Interpreter, node: Node, args: list[Any]) -> list[Any]:
-    return [None] * len(node.outputs)
-
-
-def _list(it: Interpreter, node: Node, args: list[Any]) -> list[Any]:
-    return [Ref(it.memory, list(args))]
-
-
-def _tuple(it: Interpreter, node: Node, args: list[Any]) -> list[Any]:
-    return [tuple(args)]
+_NODES = Rules()
+_NODES("prim::Constant")(lambda it, node, args: [it.value(node.attrs["value"])])
+_NODES("prim::ListConstruct")(lambda it, node, args: [Ref(it.memory, list(args))])
+_NODES("prim::TupleConstruct")(lambda it, node, args: [tuple(args)])
+_NODES("prim::CreateObject")(lambda it, node, args: [Instance()])
+_NODES("prim::Uninitialized")(lambda it, node, args: [Uninitialized()])
+_NODES("prim::unchecked_cast")(lambda it, node, args: args)
+_NODES("prim::Print", "prim::EnterGradMode", "prim::ExitGradMode")(
+    lambda it, node, args: [None] * len(node.outputs)
+)
+_NODES("prim::DictConstruct")(
+    lambda it, node, args: [Ref(it.memory, dict(zip(args[::2], args[1::2])))]
+)
+_NODES("prim::GetAttr")(lambda it, node, args: [it.attribute(args[0], node.attrs["name"]).read()])
 
 
-def _dict(it: Interpreter, node: Node, args: list[Any]) -> list[Any]:
-    return [Ref(it.memory, dict(zip(args[::2], args[1::2])))]
-
-
+@_NODES("prim::TupleUnpack", "prim::ListUnpack")
 def _unpack(it: Interpreter, node: Node, args: list[Any]) -> list[Any]:
     held = args[0].read() if isinstance(args[0], Ref) else args[0]
     if isinstance(held, Symbol):
@@ -253,27 +246,18 @@ def _unpack(it: Interpreter, node: Node, args: list[Any]) -> list[Any]:
     return list(held)
 
 
+@_NODES("prim::TupleIndex")
 def _index(it: Interpreter, node: Node, args: list[Any]) -> list[Any]:
     return [args[0][node.attrs["index"]] if not isinstance(args[0], Unsupported) else args[0]]
 
 
-def _get(it: Interpreter, node: Node, args: list[Any]) -> list[Any]:
-    return [it.attribute(args[0], node.attrs["name"]).read()]
-
-
+@_NODES("prim::SetAttr")
 def _set(it: Interpreter, node: Node, args: list[Any]) -> list[Any]:
     it.attribute(args[0], node.attrs["name"]).write(args[1])
     return []
 
 
-def _create(it: Interpreter, node: Node, args: list[Any]) -> list[Any]:
-    return [Instance()]
-
-
-def _uninitialized(it: Interpreter, node: Node, args: list[Any]) -> list[Any]:
-    return [Uninitialized()]
-
-
+@_NODES("prim::CallFunction", "prim::CallMethod")
 def _call(it: Interpreter, node: Node, args: list[Any]) -> list[Any]:
     function = callee(node)
     if function is None and node.kind == "prim::CallMethod":
@@ -287,6 +271,7 @@ def _call(it: Interpreter, node: Node, args: list[Any]) -> list[Any]:
     return it.call(function, args)
 
 
+@_NODES("prim::CallPython")
 def _python(it: Interpreter, node: Node, args: list[Any]) -> list[Any]:
     """A call of Python: of an operator that a program defines, or of what cannot be exported."""
     target = node.attrs["callable"]
@@ -299,10 +284,12 @@ def _python(it: Interpreter, node: Node, args: list[Any]) -> list[Any]:
     return [it.value(e) for e in (result if len(node.outputs) > 1 else [result])]
 
 
+@_NODES("prim::RaiseException")
 def _raise(it: Interpreter, node: Node, args: list[Any]) -> list[Any]:
     raise OnnxExporterError(f"export: expected a program that ends, got {args[0]!r} raised")
 
 
+@_NODES("prim::isinstance")
 def _isinstance(it: Interpreter, node: Node, args: list[Any]) -> list[Any]:
     held = args[0].read() if isinstance(args[0], Ref) else args[0]
     texts = {str(each) for each in node.attrs["types"]}
@@ -312,27 +299,3 @@ def _isinstance(it: Interpreter, node: Node, args: list[Any]) -> list[Any]:
     if kind in ("list", "tuple", "dict", "Instance"):
         return list(it._unmapped(node, node.kind))
     return [kind in texts]
-
-
-_NODES: dict[str, Callable[..., Sequence[Any]]] = {
-    "prim::Constant": _constant,
-    "prim::ListConstruct": _list,
-    "prim::TupleConstruct": _tuple,
-    "prim::DictConstruct": _dict,
-    "prim::TupleUnpack": _unpack,
-    "prim::ListUnpack": _unpack,
-    "prim::TupleIndex": _index,
-    "prim::GetAttr": _get,
-    "prim::SetAttr": _set,
-    "prim::CreateObject": _create,
-    "prim::CallFunction": _call,
-    "prim::CallMethod": _call,
-    "prim::CallPython": _python,
-    "prim::RaiseException": _raise,
-    "prim::Print": _nothing,
-    "prim::Uninitialized": _uninitialized,
-    "prim::unchecked_cast": _same,
-    "prim::isinstance": _isinstance,
-    "prim::EnterGradMode": _nothing,
-    "prim::ExitGradMode": _nothing,
-}

@@ -98,18 +98,14 @@ def _attention(
 
 def _conv(g: Any, x: Symbol, weight: Symbol, bias: Any, stride: Any, pads: Any, **rest: Any) -> Any:
     """Conv. `pads`: at both ends, or at the beginnings and then at the ends."""
-    return _of_samples(
-        g,
-        "Conv",
-        weight.rank,
-        x,
-        weight,
-        bias,
-        kernel_shape=weight.shape[2:],
-        strides=list(stride),
-        pads=list(pads) if len(pads) == 2 * (weight.rank - 2) else [*pads, *pads],
-        **rest,
-    )
+    options = _window(weight.shape[2:], stride, pads)
+    return _of_samples(g, "Conv", weight.rank, x, weight, bias, **options, **rest)
+
+
+def _window(kernel: Any, stride: Any, pads: Any) -> dict[str, Any]:
+    """The attributes of what goes over windows."""
+    both = list(pads) if len(pads) == 2 * len(kernel) else [*pads, *pads]
+    return {"kernel_shape": list(kernel), "strides": list(stride or kernel), "pads": both}
 
 
 def _of_samples(g: Any, kind: str, rank: int, x: Symbol, *inputs: Any, **attributes: Any) -> Any:
@@ -152,19 +148,9 @@ def _conv_transpose(
     groups: int, dilation: Any,
 ) -> Any:  # fmt: skip
     return _of_samples(
-        g,
-        "ConvTranspose",
-        w.rank,
-        x,
-        w,
-        b,
-        kernel_shape=w.shape[2:],
-        strides=list(stride),
-        pads=[*padding, *padding],
-        output_padding=list(output_padding),
-        dilations=list(dilation),
-        group=groups,
-    )
+        g, "ConvTranspose", w.rank, x, w, b, **_window(w.shape[2:], stride, padding),
+        output_padding=list(output_padding), dilations=list(dilation), group=groups,
+    )  # fmt: skip
 
 
 def _each(value: Any, count: int) -> list[Any]:
@@ -174,38 +160,24 @@ def _each(value: Any, count: int) -> list[Any]:
 # Pools --------------------------------------------------------------------------------------------
 
 
-mapping("max_pool2d")(
-    lambda g, x, size, stride, pad, dilation, ceil: _max_pooled(
-        g, x, size, stride, pad, dilation, ceil, 1
-    )
-)
+mapping("max_pool2d")(lambda g, *args: _max_pooled(g, *args, outputs=1))
 
 
 @mapping("max_pool2d_with_indices")
 def _max_pool_with_indices(
     g: Any, x: Symbol, size: Any, stride: Any, pad: Any, dilation: Any, ceil: bool
 ) -> Any:
-    values, indices = _max_pooled(g, x, size, stride, pad, dilation, ceil, 2)
+    values, indices = _max_pooled(g, x, size, stride, pad, dilation, ceil, outputs=2)
     # ONNX numbers the elements of the whole tensor, PyTorch those of one plane.
     height, width = x.shape[-2:]
     return values, g.op("Mod", indices, g.symbol(height * width))
 
 
 def _max_pooled(
-    g: Any, x: Symbol, size: Any, stride: Any, pad: Any, dilation: Any, ceil: bool, outputs: int
+    g: Any, x: Symbol, size: Any, stride: Any, pad: Any, dilation: Any, ceil: bool, *, outputs: int
 ) -> Any:
-    return _of_samples(
-        g,
-        "MaxPool",
-        4,
-        x,
-        outputs=outputs,
-        kernel_shape=list(size),
-        strides=list(stride or size),
-        pads=[*pad, *pad],
-        dilations=list(dilation),
-        ceil_mode=ceil,
-    )
+    options = {"dilations": list(dilation), "ceil_mode": ceil, "outputs": outputs}
+    return _of_samples(g, "MaxPool", 4, x, **_window(size, stride, pad), **options)
 
 
 @mapping("avg_pool2d")
@@ -214,17 +186,8 @@ def _avg_pool(
 ) -> Any:
     if divisor is not None and (ceil or (any(pad) and not counts_pad)):
         raise ValueError(f"avg_pool2d: expected divisor_override without them, got {divisor}")
-    made = _of_samples(
-        g,
-        "AveragePool",
-        4,
-        x,
-        kernel_shape=list(size),
-        strides=list(stride or size),
-        pads=[*pad, *pad],
-        ceil_mode=ceil,
-        count_include_pad=counts_pad,
-    )
+    options = {"ceil_mode": ceil, "count_include_pad": counts_pad}
+    made = _of_samples(g, "AveragePool", 4, x, **_window(size, stride, pad), **options)
     return made if divisor is None else made * (math.prod(size) / divisor)
 
 
@@ -382,16 +345,10 @@ def _interpolate(
         transform = "pytorch_half_pixel"
     if mode == "nearest":
         transform = "asymmetric"
-    made = g.op(
-        "Resize",
-        x,
-        None,
-        scales,
-        sizes,
-        mode=_MODES[mode],
+    return g.op(
+        "Resize", x, None, scales, sizes, mode=_MODES[mode],
         coordinate_transformation_mode=transform,
         nearest_mode="round_prefer_ceil" if mode == "nearest-exact" else "floor",
         cubic_coeff_a=-0.5 if antialias and mode == "bicubic" else -0.75,
         antialias=1 if antialias else None,
-    )
-    return made
+    )  # fmt: skip

@@ -69,9 +69,7 @@ def _set(it: Any, held: Ref, index: Any, item: Any) -> Any:
     items = _items(it, held)
     if not isinstance(items, list) or not isinstance(index, int):
         raise ValueError(f"list: expected a known place to set, got {index} of {items}")
-    changed = [*items]
-    changed[index] = item
-    held.write(changed)
+    _changed(it, held, "__setitem__", index, item)
     return held
 
 
@@ -102,26 +100,17 @@ def _extend(it: Any, held: Ref, other: Ref) -> Any:
     return held
 
 
-@LISTS("insert.t")
-def _insert(it: Any, held: Ref, index: int, item: Any) -> Any:
+def _changed(it: Any, held: Ref, method: str, *args: Any) -> Any:
+    """What a method of a list gives, on a copy that the list is from now on."""
     items = [*_items(it, held)]
-    items.insert(index, item)
+    result = getattr(items, method)(*args)
     held.write(items)
-    return None
+    return result
 
 
-@LISTS("pop.t")
-def _pop(it: Any, held: Ref, index: int = -1) -> Any:
-    items = [*_items(it, held)]
-    taken = items.pop(index)
-    held.write(items)
-    return taken
-
-
-@LISTS("reverse.t")
-def _reverse(it: Any, held: Ref) -> Any:
-    held.write(_items(it, held)[::-1])
-    return None
+LISTS("insert.t")(lambda it, held, index, item: _changed(it, held, "insert", index, item))
+LISTS("pop.t")(lambda it, held, index=-1: _changed(it, held, "pop", index))
+LISTS("reverse.t")(lambda it, held: _changed(it, held, "reverse"))
 
 
 @LISTS("copy.t", "list.t", "list")

@@ -16,29 +16,22 @@ LIMIT = (1 << 31) - (1 << 24)  # bytes of weights in one file
 
 
 def model_of(
-    graph: Any,
-    inputs: list[Symbol],
-    outputs: list[Symbol],
-    *,
-    output_names: list[str],
-    output_axes: Mapping[str, Mapping[int, str]],
-    export_params: bool,
-    initializers_as_inputs: bool,
-    parameters: set[str],
-    custom_opsets: dict[str, int],
+    exporter: Any, output_axes: Mapping[str, Mapping[int, str]], options: Mapping[str, Any]
 ) -> ModelProto:
     """A model, checked by ONNX's own checker."""
+    graph, inputs, parameters = exporter.graph, exporter.inputs, set(exporter.names.values())
+    export_params, custom_opsets = options["export_params"], options["custom_opsets"] or {}
     nodes = graph.blocks[0].nodes
     given = {each.name for each in inputs}
-    outputs = _separate(graph, outputs, given)
-    renamed = dict(zip((each.name for each in outputs), output_names))
+    outputs = _separate(graph, exporter.outputs, given)
+    renamed = dict(zip((each.name for each in outputs), options["output_names"] or ()))
     nodes = _needed(nodes, {each.name for each in outputs})
     _rename(nodes, renamed)
     used = _used(nodes) | {renamed.get(each.name, each.name) for each in outputs}
     held = {name: tensor for name, tensor in graph.initializers.items() if name in used}
     infos = [helper.make_value_info(each.name, type_of(each)) for each in inputs]
     for name, tensor in held.items():
-        if initializers_as_inputs or (not export_params and name in parameters):
+        if options["keep_initializers_as_inputs"] or (not export_params and name in parameters):
             infos.append(
                 helper.make_tensor_value_info(name, element(tensor.dtype), list(tensor.shape))
             )

@@ -30,20 +30,13 @@ def _recurrent(
         parts = [_ordered(g, each, kind) for each in (bias_ih, bias_hh)]
         bias = g.unsqueeze(g.call("cat", parts, 0), 0)
     size = weight_hh.shape[1]
+    inputs = (_ordered(g, weight_ih, kind), _ordered(g, weight_hh, kind))
+    states = [each if each is None else g.unsqueeze(each, 0) for each in (hidden, memory)]
     made = g.op(
-        kind,
-        x,
-        g.unsqueeze(_ordered(g, weight_ih, kind), 0),
-        g.unsqueeze(_ordered(g, weight_hh, kind), 0),
-        bias,
-        None,
-        g.unsqueeze(hidden, 0),
-        None if memory is None else g.unsqueeze(memory, 0),
-        outputs=3 if kind == "LSTM" else 2,
-        direction="reverse" if backwards else "forward",
-        hidden_size=size,
-        **own.get(kind, {}),
-    )
+        kind, x, *(g.unsqueeze(each, 0) for each in inputs), bias, None, *states,
+        outputs=3 if kind == "LSTM" else 2, direction="reverse" if backwards else "forward",
+        hidden_size=size, **own.get(kind, {}),
+    )  # fmt: skip
     steps = g.squeeze(made[0], 1)  # [steps, directions, samples, features]
     steps = g.sized(steps, [*x.shape[:2], size])
     last = [g.sized(g.squeeze(each, 0), [x.shape[1], size]) for each in made[1:]]

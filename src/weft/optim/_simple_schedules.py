@@ -58,11 +58,9 @@ class PolynomialLR(ClosedFormSchedule):
     def get_lr(self) -> list[float]:
         if self._is_initial or self.last_epoch > self.total_iters:
             return self._current()
-        now, before = (1.0 - epoch / self.total_iters for epoch in self._last_two())
+        epochs = (self.last_epoch, self.last_epoch - 1)
+        now, before = (1.0 - epoch / self.total_iters for epoch in epochs)
         return [lr * (now / before) ** self.power for lr in self._current()]
-
-    def _last_two(self) -> tuple[int, int]:
-        return self.last_epoch, self.last_epoch - 1
 
     def _at_epoch(self, base: float, epoch: int) -> float:
         return base * (1.0 - min(self.total_iters, epoch) / self.total_iters) ** self.power

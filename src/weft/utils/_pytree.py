@@ -12,30 +12,25 @@ register_pytree_node adds; everything else is a leaf, None too.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections import OrderedDict, defaultdict, deque, namedtuple
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
-from weft import _C
 from weft._runtime.exports import list_own as _list_own
-from weft.utils._pytree_keys import GetAttrKey, KeyPath, MappingKey, SequenceKey
-from weft.utils._pytree_keys import key_get as key_get
-from weft.utils._pytree_keys import keystr as keystr
-from weft.utils._pytree_texts import TEXTS, Text, text_of, type_of
+from weft.utils import _pytree_kinds as _kinds
+from weft.utils._pytree_keys import *  # noqa: F403
+from weft.utils._pytree_keys import KeyPath
+from weft.utils._pytree_kinds import *  # noqa: F403
+from weft.utils._pytree_kinds import DICTS, SUPPORTED_NODES, IsLeaf, _kind_of, _steps_of
+from weft.utils._pytree_texts import TEXTS, text_of, type_of
 from weft.utils._pytree_texts import _register_namedtuple as _register_namedtuple
 
 PyTree = Any
 Context = Any
-IsLeaf = Callable[[Any], bool] | None
-
-
-class _Kind(NamedTuple):
-    flatten_fn: Callable[[Any], tuple[list[Any], Any]]
-    unflatten_fn: Callable[[Iterable[Any], Any], Any]
-    flatten_with_keys_fn: Callable[[Any], tuple[list[tuple[Any, Any]], Any]] | None = None
+_get_node_type = _kinds._get_node_type  # libraries find it here
+_register_pytree_node = _kinds.register_pytree_node  # its name before it was public
 
 
 @dataclass(frozen=True, repr=False)
@@ -92,7 +87,7 @@ class TreeSpec:
         if self.is_leaf():
             return [tree]
         kind, how = _kind_of(tree, None)
-        if self.type in _DICTS and kind in _DICTS:
+        if self.type in DICTS and kind in DICTS:
             keys = self.context[1] if self.type is defaultdict else self.context
             parts = [tree[key] for key in keys if key in tree]
             same = len(parts) == len(keys) == len(tree)
@@ -120,44 +115,11 @@ class LeafSpec(TreeSpec):
         return "*"
 
 
-_DICTS = (dict, OrderedDict, defaultdict)
-
-
-def _named(value: Any) -> bool:
-    return isinstance(value, tuple) and (
-        hasattr(value, "_fields") or hasattr(type(value), "n_sequence_fields")
-    )
-
-
-SUPPORTED_NODES: dict[Any, _Kind] = {
-    dict: _Kind(
-        lambda d: (list(d.values()), list(d.keys())), lambda values, keys: dict(zip(keys, values))
-    ),
-    OrderedDict: _Kind(
-        lambda d: (list(d.values()), list(d.keys())),
-        lambda values, keys: OrderedDict(zip(keys, values)),
-    ),
-    defaultdict: _Kind(
-        lambda d: (list(d.values()), [d.default_factory, list(d.keys())]),
-        lambda values, made: defaultdict(made[0], zip(made[1], values)),
-    ),
-    deque: _Kind(lambda x: (list(x), x.maxlen), lambda values, most: deque(values, maxlen=most)),
-    list: _Kind(lambda x: (list(x), None), lambda values, _: list(values)),
-    tuple: _Kind(lambda x: (list(x), None), lambda values, _: tuple(values)),
-    _C.Size: _Kind(lambda x: (list(x), None), lambda values, _: tuple(values)),
-    namedtuple: _Kind(
-        lambda x: (list(x), type(x)),
-        # Results of operators (torch.return_types.max) take their values as one argument.
-        lambda values, kind: kind(*values) if hasattr(kind, "_fields") else kind(values),
-    ),
-}
-
-
 # Names by which libraries ask for how a container is taken apart and made again.
 def _flatten_with_keys(kind: Any) -> Callable[[Any], tuple[list[tuple[Any, Any]], Any]]:
     def flatten(tree: Any) -> tuple[list[tuple[Any, Any]], Any]:
         parts, context = SUPPORTED_NODES[kind].flatten_fn(tree)
-        return list(zip(_steps(tree, kind, parts), parts)), context
+        return list(zip(_steps_of(tree, kind, parts), parts)), context
 
     return flatten
 
@@ -169,116 +131,6 @@ for _kind, _name in (
     globals()[f"_{_name}_flatten"] = SUPPORTED_NODES[_kind].flatten_fn
     globals()[f"_{_name}_unflatten"] = SUPPORTED_NODES[_kind].unflatten_fn
     globals()[f"_{_name}_flatten_with_keys"] = _flatten_with_keys(_kind)
-
-
-def register_pytree_node(
-    cls: Any,
-    flatten_fn: Callable[[Any], tuple[list[Any], Any]],
-    unflatten_fn: Callable[[Iterable[Any], Any], Any],
-    *,
-    serialized_type_name: str | None = None,
-    to_dumpable_context: Callable[[Any], Any] | None = None,
-    from_dumpable_context: Callable[[Any], Any] | None = None,
-    flatten_with_keys_fn: Callable[[Any], tuple[list[tuple[Any, Any]], Any]] | None = None,
-    **_: Any,
-) -> None:
-    """Makes a class a container: flatten_fn(x) is (parts, context), unflatten_fn makes it again.
-    flatten_with_keys_fn(x) gives each part with its step of a path, ((step, part), ...).
-
-    serialized_type_name is its name in texts of `treespec_dumps`; to_dumpable_context and
-    from_dumpable_context turn the context into what JSON can say, and back.
-    """
-    if cls in SUPPORTED_NODES:
-        raise ValueError(f"register_pytree_node: expected a new type, got {cls.__name__} again")
-    SUPPORTED_NODES[cls] = _Kind(flatten_fn, unflatten_fn, flatten_with_keys_fn)
-    if serialized_type_name is not None:
-        TEXTS[cls] = Text(serialized_type_name, to_dumpable_context, from_dumpable_context)
-
-
-_register_pytree_node = register_pytree_node  # its name before it was public
-
-
-def register_dataclass(
-    cls: Any,
-    *,
-    field_names: Sequence[str] | None = None,
-    drop_field_names: Sequence[str] = (),
-    serialized_type_name: str | None = None,
-    **_: Any,
-) -> None:
-    """Makes a dataclass a container of the fields that __init__ takes, None among the context.
-    serialized_type_name is its name in texts of `treespec_dumps`.
-
-    field_names and drop_field_names: which fields are parts, and which are left to their defaults;
-    ValueError unless each of those that __init__ takes is in one of them.
-
-    >>> from dataclasses import make_dataclass
-    >>> Point = make_dataclass("Point", ["x", "y"])
-    >>> register_dataclass(Point)
-    >>> tree_map(lambda part: part + 1, Point(1, 2))
-    Point(x=2, y=3)
-    """
-    every = [each.name for each in dataclasses.fields(cls) if each.init]
-    names = [each for each in every if each not in drop_field_names]
-    if field_names is not None:
-        if set(field_names) | set(drop_field_names) != set(every):
-            raise ValueError(f"register_dataclass: expected the fields {every}, got {field_names}")
-        names = list(field_names)
-
-    def flatten(value: Any) -> tuple[list[Any], Any]:
-        held = {name: getattr(value, name) for name in names}
-        filled = [name for name in names if held[name] is not None]
-        return [held[name] for name in filled], (filled, [n for n in names if n not in filled])
-
-    def unflatten(parts: Iterable[Any], context: Any) -> Any:
-        filled, empty = context
-        return cls(**dict(zip(filled, parts)), **dict.fromkeys(empty))
-
-    def with_keys(value: Any) -> tuple[list[tuple[Any, Any]], Any]:
-        parts, context = flatten(value)
-        return [(GetAttrKey(name), part) for name, part in zip(context[0], parts)], context
-
-    register_pytree_node(
-        cls, flatten, unflatten, flatten_with_keys_fn=with_keys,
-        serialized_type_name=serialized_type_name, to_dumpable_context=json.dumps,
-        from_dumpable_context=lambda text: tuple(json.loads(text)),
-    )  # fmt: skip
-
-
-def register_constant(cls: Any) -> None:
-    """Makes values of a class parts of the structure, which have no leaves. They are compared, so
-    TypeError where the class does not say when two are equal, and hash."""
-    if cls.__eq__ is object.__eq__ or cls.__hash__ is None:
-        raise TypeError(f"register_constant: expected __eq__ and __hash__, got {cls.__name__}")
-    register_pytree_node(cls, lambda value: ([], value), lambda _, value: value)
-
-
-def is_namedtuple_class(cls: Any) -> bool:
-    """Whether it is a class that namedtuple or typing.NamedTuple made, or one derived from it."""
-    fields = getattr(cls, "_fields", None)
-    return isinstance(cls, type) and issubclass(cls, tuple) and isinstance(fields, tuple)
-
-
-def is_namedtuple_instance(obj: Any) -> bool:
-    """Whether it is a named tuple."""
-    return is_namedtuple_class(type(obj))
-
-
-def is_namedtuple(obj: Any) -> bool:
-    """Whether it is a named tuple, or a class of them."""
-    return is_namedtuple_class(obj if isinstance(obj, type) else type(obj))
-
-
-def is_structseq_class(cls: Any) -> bool:
-    """Whether it is a type of results with names, such as that of max, or one of Python's own."""
-    fields = (getattr(cls, name, None) for name in ("n_fields", "n_sequence_fields"))
-    made = isinstance(cls, type) and all(isinstance(count, int) for count in fields)
-    return made and issubclass(cls, tuple)
-
-
-def is_structseq_instance(obj: Any) -> bool:
-    """Whether it is a result with names."""
-    return is_structseq_class(type(obj))
 
 
 def tree_is_leaf(tree: PyTree, is_leaf: IsLeaf = None) -> bool:
@@ -297,20 +149,6 @@ def arg_tree_leaves(*args: PyTree, **kwargs: PyTree) -> list[Any]:
     [1, 2, 3]
     """
     return [leaf for each in (*args, *kwargs.values()) for leaf in tree_leaves(each)]
-
-
-def _kind_of(tree: Any, is_leaf: IsLeaf) -> tuple[Any, _Kind | None]:
-    if is_leaf is not None and is_leaf(tree):
-        return None, None
-    node_type = _get_node_type(tree)
-    return node_type, SUPPORTED_NODES.get(node_type)
-
-
-def _get_node_type(tree: Any) -> Any:
-    """The key of a value among SUPPORTED_NODES, if it is a container: its class, or namedtuple."""
-    if type(tree) not in SUPPORTED_NODES and _named(tree):
-        return namedtuple
-    return type(tree)
 
 
 def tree_flatten(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list[Any], TreeSpec]:
@@ -477,20 +315,9 @@ def tree_leaves_with_path(tree: PyTree, is_leaf: IsLeaf = None) -> list[tuple[Ke
         return [((), tree)]
     parts, _ = how.flatten_fn(tree)
     found = []
-    for step, part in zip(_steps(tree, kind, parts), parts):
+    for step, part in zip(_steps_of(tree, kind, parts), parts):
         found += [((step, *path), leaf) for path, leaf in tree_leaves_with_path(part, is_leaf)]
     return found
-
-
-def _steps(tree: Any, kind: Any, parts: list[Any]) -> list[Any]:
-    with_keys = SUPPORTED_NODES[kind].flatten_with_keys_fn
-    if with_keys is not None:
-        return [step for step, _ in with_keys(tree)[0]]
-    if kind is namedtuple and hasattr(tree, "_fields"):
-        return [GetAttrKey(name) for name in tree._fields]
-    if kind in (dict, OrderedDict, defaultdict):
-        return [MappingKey(key) for key in tree]
-    return [SequenceKey(index) for index in range(len(parts))]
 
 
 def tree_map_with_path(
@@ -570,4 +397,9 @@ def _spec_of(text: dict[str, Any]) -> TreeSpec:
     return TreeSpec(kind, read(text["context"]), [_spec_of(part) for part in text["children_spec"]])
 
 
-_list_own(vars(), "PyTree GetAttrKey MappingKey SequenceKey key_get keystr")
+_list_own(
+    vars(),
+    "PyTree GetAttrKey MappingKey SequenceKey key_get keystr register_constant register_dataclass "
+    "register_pytree_node is_namedtuple is_namedtuple_class is_namedtuple_instance "
+    "is_structseq_class is_structseq_instance",
+)

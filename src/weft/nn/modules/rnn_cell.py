@@ -130,7 +130,21 @@ class RNNCell(RNNCellBase):
         return super().extra_repr() + relu
 
 
-class LSTMCell(RNNCellBase):
+class _GatedCell(RNNCellBase):
+    """One without a choice of activations."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, _STEPS[self._mode][1], device, dtype)
+
+
+class LSTMCell(_GatedCell):
     """One step of LSTM.
 
     Input [n, input_size] or [input_size]; the state is (h, c) alike, zeros unless given. Raises
@@ -144,16 +158,6 @@ class LSTMCell(RNNCellBase):
 
     _mode = "LSTM"
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(input_size, hidden_size, bias, 4, device, dtype)
-
     def forward(
         self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None
     ) -> tuple[Tensor, Tensor]:
@@ -162,7 +166,7 @@ class LSTMCell(RNNCellBase):
         return hidden, memory
 
 
-class GRUCell(RNNCellBase):
+class GRUCell(_GatedCell):
     """One step of GRU.
 
     Input [n, input_size] or [input_size]; the state alike, zeros unless given. Raises RuntimeError
@@ -173,16 +177,6 @@ class GRUCell(RNNCellBase):
     """
 
     _mode = "GRU"
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         """The next hidden state [n, hidden_size]."""
