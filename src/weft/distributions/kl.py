@@ -111,9 +111,7 @@ def _normal(p: Normal, q: Normal) -> Tensor:
     return 0.5 * (ratio + ((p.loc - q.loc) / q.scale).pow(2) - 1 - ratio.log())
 
 
-@register_kl(HalfNormal, HalfNormal)
-def _half_normal(p: HalfNormal, q: HalfNormal) -> Tensor:
-    return _normal(p.base_dist, q.base_dist)
+register_kl(HalfNormal, HalfNormal)(lambda p, q: _normal(p.base_dist, q.base_dist))
 
 
 @register_kl(Laplace, Laplace)
@@ -146,9 +144,7 @@ def _bernoulli(p: Bernoulli, q: Bernoulli) -> Tensor:
     return _C.where(p.probs == 0, 0.0, ones) + _C.where(p.probs == 1, 0.0, zeros)
 
 
-@register_kl(Bernoulli, Poisson)
-def _bernoulli_poisson(p: Bernoulli, q: Poisson) -> Tensor:
-    return q.rate - p.probs * q.rate.log() - p.entropy()
+register_kl(Bernoulli, Poisson)(lambda p, q: q.rate - p.probs * q.rate.log() - p.entropy())
 
 
 @register_kl(Binomial, Binomial)

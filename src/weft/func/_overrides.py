@@ -46,9 +46,7 @@ def _length(level: Level, self: Tensor) -> int:
         return len(self)
 
 
-@OVERRIDES("iter")
-def _iterate(level: Level, self: Tensor) -> Any:
-    return iter(_aten.unbind(self, 0))
+OVERRIDES("iter")(lambda level, self: iter(_aten.unbind(self, 0)))
 
 
 # Elements, which Python may not learn -----------------------------------------------------------
@@ -80,9 +78,7 @@ def _contains(level: Level, self: Tensor, item: Any) -> bool:
 # Layout and history -----------------------------------------------------------------------------
 
 
-@OVERRIDES("T")
-def _reversed(level: Level, self: Tensor) -> Tensor:
-    return _aten.permute(self, list(range(self.dim()))[::-1])
+OVERRIDES("T")(lambda level, self: _aten.permute(self, list(range(self.dim()))[::-1]))
 
 
 OVERRIDES["mT"] = lambda level, self: _aten.transpose(self, -2, -1)
@@ -281,9 +277,7 @@ def _memory(level: Level, self: Any) -> None:
     level.refuse_decision("an object over the memory of one", self)
 
 
-@OVERRIDES("as_subclass")
-def _as_subclass(level: Level, self: Tensor, type: Any) -> Tensor:
-    return self
+OVERRIDES("as_subclass")(lambda level, self, type: self)
 
 
 @OVERRIDES("set_data", "set_grad", "retain_grad", "weft._write_out")

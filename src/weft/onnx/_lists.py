@@ -89,9 +89,7 @@ def _slice(it: Any, held: Ref, start: Any, stop: Any, step: Any) -> Any:
     return Ref(it.memory, _items(it, held)[start:stop:step])
 
 
-@LISTS("add.t")
-def _add(it: Any, held: Ref, other: Ref) -> Any:
-    return Ref(it.memory, [*_items(it, held), *_items(it, other)])
+LISTS("add.t")(lambda it, held, other: Ref(it.memory, [*_items(it, held), *_items(it, other)]))
 
 
 @LISTS("add_.t", "extend.t")
@@ -119,9 +117,7 @@ def _copy(it: Any, held: Ref) -> Any:
     return Ref(it.memory, items if isinstance(items, Symbol) else [*items])
 
 
-@LISTS("mul.left_t")
-def _times(it: Any, held: Ref, count: int) -> Any:
-    return Ref(it.memory, _items(it, held) * count)
+LISTS("mul.left_t")(lambda it, held, count: Ref(it.memory, _items(it, held) * count))
 
 
 def as_sequence(it: Any, items: Any, dtype: Any = None) -> Symbol:

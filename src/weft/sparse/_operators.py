@@ -87,9 +87,7 @@ def _div(self: Any, other: Any, *, rounding_mode: str | None = None) -> SparseTe
     return like(ordered, values_of(ordered).div(other, rounding_mode=rounding_mode))
 
 
-@rule("floor_divide", "__floordiv__")
-def _floor_divide(self: Any, other: Any) -> SparseTensor:
-    return _div(self, other, rounding_mode="floor")
+rule("floor_divide", "__floordiv__")(lambda self, other: _div(self, other, rounding_mode="floor"))
 
 
 def _described(value: Any) -> str:
@@ -141,14 +139,8 @@ def _sum(a: SparseTensor, b: SparseTensor, alpha: Any) -> SparseTensor:
     return coalesce(joined) if own.coalesced and others.coalesced else joined
 
 
-@rule("sub", "subtract", "__sub__")
-def _sub(self: Any, other: Any, *, alpha: Any = 1) -> Tensor:
-    return _add(self, other, alpha=-alpha)
-
-
-@rule("rsub", "__rsub__")
-def _rsub(self: Any, other: Any, *, alpha: Any = 1) -> Tensor:
-    return _add(other, self, alpha=-alpha)
+rule("sub", "subtract", "__sub__")(lambda self, other, *, alpha=1: _add(self, other, alpha=-alpha))
+rule("rsub", "__rsub__")(lambda self, other, *, alpha=1: _add(other, self, alpha=-alpha))
 
 
 # ---- in place ----
@@ -193,9 +185,7 @@ def _add_into(self: Any, other: Any, *, alpha: Any = 1) -> Any:
     return self.add_(to_dense(other), alpha=alpha)
 
 
-@rule("sub_", "__isub__")
-def _subtract_from(self: Any, other: Any, *, alpha: Any = 1) -> Any:
-    return _add_into(self, other, alpha=-alpha)
+rule("sub_", "__isub__")(lambda self, other, *, alpha=1: _add_into(self, other, alpha=-alpha))
 
 
 def _in_place(name: str) -> Any:

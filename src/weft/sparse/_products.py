@@ -111,9 +111,7 @@ def _sparse_product(left: SparseTensor, right: SparseTensor) -> SparseTensor:
 rule("lobpcg")(lobpcg.__wrapped__)  # type: ignore[attr-defined]
 
 
-@rule("mm", "spmm", "dsmm", "hspmm")
-def _mm(self: Tensor, mat2: Tensor) -> Tensor:
-    return mm(self, mat2)
+rule("mm", "spmm", "dsmm", "hspmm")(lambda self, mat2: mm(self, mat2))
 
 
 rule("smm")(smm)

@@ -72,29 +72,11 @@ def _size(self: SparseTensor, dim: int | None = None) -> Any:
     return _shape(self) if dim is None else _shape(self)[_wrapped(self, dim)]
 
 
-@rule("dim", "ndim", "ndimension")
-def _dim(self: SparseTensor) -> int:
-    return len(self._pattern.size)
-
-
-@rule("numel", "nelement")
-def _numel(self: SparseTensor) -> int:
-    return element_count(self._pattern.size)
-
-
-@rule("__len__")
-def _len(self: SparseTensor) -> int:
-    return self._pattern.size[0]
-
-
-@rule("layout")
-def _layout(self: SparseTensor) -> Any:
-    return self._pattern.layout
-
-
-@rule("is_sparse")
-def _is_sparse(self: SparseTensor) -> bool:
-    return isinstance(self._pattern, Coo)
+rule("dim", "ndim", "ndimension")(lambda self: len(self._pattern.size))
+rule("numel", "nelement")(lambda self: element_count(self._pattern.size))
+rule("__len__")(lambda self: self._pattern.size[0])
+rule("layout")(lambda self: self._pattern.layout)
+rule("is_sparse")(lambda self: isinstance(self._pattern, Coo))
 
 
 def _wrapped(self: SparseTensor, dim: int) -> int:
@@ -113,9 +95,7 @@ for _name in _COPIES.split():
     RULES[_name] = on_values(tensor_member(_name))
 
 
-@rule("data")
-def _data(self: SparseTensor) -> SparseTensor:
-    return like(self, values_of(self).detach())
+rule("data")(lambda self: like(self, values_of(self).detach()))
 
 
 @rule("zeros_like")

@@ -34,9 +34,7 @@ def _matmul(result: Tensor, a: Tensor, b: Tensor) -> Product | None:
     return Product(name, name, flops, (a, b)) if b.dim() > 1 else None
 
 
-@FORMULAS("__rmatmul__")
-def _rmatmul(result: Tensor, a: Tensor, b: Tensor) -> Product | None:
-    return _matmul(result, b, a)
+FORMULAS("__rmatmul__")(lambda result, a, b: _matmul(result, b, a))
 
 
 @FORMULAS("addmm")

@@ -45,9 +45,7 @@ def _number(printer: FunctionPrinter, node: Node, index: int, text: str) -> str:
     return text
 
 
-@_WRITERS("prim::Print")
-def _print(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
-    return f"print({', '.join(texts)})"
+_WRITERS("prim::Print")(lambda printer, node, texts: f"print({', '.join(texts)})")
 
 
 @_WRITERS("aten::pow.int_to_int")  # torch.pow of ints gives a float
@@ -83,14 +81,8 @@ def _tuple(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
     return f"({listed}{',' if len(texts) == 1 else ''})"
 
 
-@_WRITERS("prim::TupleUnpack", "prim::ListUnpack")
-def _unpack(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
-    return texts[0]
-
-
-@_WRITERS("prim::TupleIndex")
-def _tuple_index(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
-    return f"({texts[0]})[{node.attrs['index']}]"
+_WRITERS("prim::TupleUnpack", "prim::ListUnpack")(lambda printer, node, texts: texts[0])
+_WRITERS("prim::TupleIndex")(lambda printer, node, texts: f"({texts[0]})[{node.attrs['index']}]")
 
 
 @_WRITERS("prim::GetAttr")
@@ -99,14 +91,8 @@ def _attribute(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> st
     return f"{texts[0]}.{name}" if is_name(name) else f'getattr({texts[0]}, "{name}")'
 
 
-@_WRITERS("prim::EnumName")
-def _enum_name(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
-    return f"({texts[0]}).name"
-
-
-@_WRITERS("prim::EnumValue")
-def _enum_value(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
-    return f"({texts[0]}).value"
+_WRITERS("prim::EnumName")(lambda printer, node, texts: f"({texts[0]}).name")
+_WRITERS("prim::EnumValue")(lambda printer, node, texts: f"({texts[0]}).value")
 
 
 @_WRITERS("prim::tolist")
@@ -147,9 +133,7 @@ def _listed(texts: Sequence[str]) -> str:
     return "".join(f"{text}, " for text in texts)
 
 
-@_WRITERS("prim::fork")
-def _fork(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
-    return f"fork({printer.closure(node, texts)})"
+_WRITERS("prim::fork")(lambda printer, node, texts: f"fork({printer.closure(node, texts)})")
 
 
 def call_of(printer: FunctionPrinter, function: Function, node: Node, texts: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ anew each time the program runs, and someone may write to it. What raises stays,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.jit.ir import Graph, Node, TupleType, is_subtype, type_of_constant
@@ -99,26 +99,6 @@ def _unchecked_cast(node: Node, inputs: list[Any]) -> list[Any] | None:
     return inputs
 
 
-def _tuple(node: Node, inputs: list[Any]) -> list[Any] | None:
-    return [tuple(inputs)]
-
-
-def _index(node: Node, inputs: list[Any]) -> list[Any] | None:
-    return [inputs[0][node.attrs["index"]]]
-
-
-def _unpack(node: Node, inputs: list[Any]) -> list[Any] | None:
-    return list(inputs[0])
-
-
-def _enum_part(node: Node, inputs: list[Any]) -> list[Any] | None:
-    return [inputs[0].name if node.kind == "prim::EnumName" else inputs[0].value]
-
-
-def _isinstance(node: Node, inputs: list[Any]) -> list[Any] | None:
-    return [_is_any(type_of_constant(inputs[0]), node.attrs["types"])]
-
-
 def _is_any(given: ty.Type, types: Sequence[ty.Type]) -> bool:
     """Whether values of a type are of one of others, each a type or a container of anything."""
     return _CONTAINERS.get(type(given)) in types or any(is_subtype(given, each) for each in types)
@@ -138,12 +118,14 @@ def _is_exact(type_: ty.Type) -> bool:
     return type_ in _FOLDED or type_ is ty.TENSOR
 
 
-_OWN = {
+_OWN: dict[str, Callable[[Node, list[Any]], list[Any] | None]] = {
     "prim::unchecked_cast": _unchecked_cast,
-    "prim::TupleConstruct": _tuple,
-    "prim::TupleIndex": _index,
-    "prim::TupleUnpack": _unpack,
-    "prim::EnumName": _enum_part,
-    "prim::EnumValue": _enum_part,
-    "prim::isinstance": _isinstance,
+    "prim::TupleConstruct": lambda node, inputs: [tuple(inputs)],
+    "prim::TupleIndex": lambda node, inputs: [inputs[0][node.attrs["index"]]],
+    "prim::TupleUnpack": lambda node, inputs: list(inputs[0]),
+    "prim::EnumName": lambda node, inputs: [inputs[0].name],
+    "prim::EnumValue": lambda node, inputs: [inputs[0].value],
+    "prim::isinstance": lambda node, inputs: [
+        _is_any(type_of_constant(inputs[0]), node.attrs["types"])
+    ],
 }

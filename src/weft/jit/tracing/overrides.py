@@ -216,14 +216,8 @@ _count("storage_offset", "aten::storage_offset", original)
 _count("nbytes", "prim::nbytes", attribute)
 
 
-@OVERRIDES("dtype")
-def _dtype(rec: Recorder, self: Tensor) -> Any:
-    return attribute(rec, "dtype", self)
-
-
-@OVERRIDES("requires_grad")
-def _takes_part(rec: Recorder, self: Tensor) -> bool:
-    return attribute(rec, "requires_grad", self)
+OVERRIDES("dtype")(lambda rec, self: attribute(rec, "dtype", self))
+OVERRIDES("requires_grad")(lambda rec, self: attribute(rec, "requires_grad", self))
 
 
 @OVERRIDES("device")
