@@ -13,11 +13,11 @@ and gives objects of theirs; `.ir` is the graph, node or value itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from weft.jit import schemas
-from weft.jit.ir import Block, Graph, Node
+from weft.jit.ir import Block, Graph, Node, Value
 from weft.jit.ir.dot import to_dot
 from weft.jit.ir.html import to_html
 from weft.jit.ir.types import Argument, FunctionSchema
@@ -40,6 +40,21 @@ class _View:
 
     def __repr__(self) -> str:
         return repr(self.ir)
+
+
+class _Searched(_View):
+    """Something with blocks, in which nodes are found."""
+
+    def _blocks(self) -> Iterable[Block]:
+        raise NotImplementedError
+
+    def findNode(self, kind: str, recurse: bool = True) -> NodeView | None:
+        """The first node of a kind in its blocks, such as "aten::add"."""
+        return next(_found(self._blocks(), kind, recurse), None)
+
+    def findAllNodes(self, kind: str, recurse: bool = True) -> list[NodeView]:
+        """The nodes of a kind in its blocks."""
+        return list(_found(self._blocks(), kind, recurse))
 
 
 class _Inputs(list[Any]):
@@ -82,7 +97,7 @@ class UseView:
         self.offset = offset
 
 
-class NodeView(_View):
+class NodeView(_Searched):
     """A node: torch._C.Node."""
 
     def kind(self) -> str:
@@ -115,19 +130,18 @@ class NodeView(_View):
 
     def input(self) -> ValueView:
         """Its only input; RuntimeError if there are none or several."""
-        if len(self.ir.inputs) != 1:
-            raise RuntimeError(
-                f"Node.input: expected one input, got {len(self.ir.inputs)} of {self.kind()}"
-            )
-        return self.inputsAt(0)
+        return self._only("input", self.ir.inputs)
 
     def output(self) -> ValueView:
         """Its only output; RuntimeError if there are none or several."""
-        if len(self.ir.outputs) != 1:
+        return self._only("output", self.ir.outputs)
+
+    def _only(self, what: str, values: Sequence[Value]) -> ValueView:
+        if len(values) != 1:
             raise RuntimeError(
-                f"Node.output: expected one output, got {len(self.ir.outputs)} of {self.kind()}"
+                f"Node.{what}: expected one {what}, got {len(values)} of {self.kind()}"
             )
-        return self.outputsAt(0)
+        return ValueView(values[0])
 
     def blocks(self) -> Iterator[BlockView]:
         """The blocks nested in it."""
@@ -163,16 +177,11 @@ class NodeView(_View):
         except KeyError:
             return "(no schema)"
 
-    def findNode(self, kind: str, recurse: bool = True) -> NodeView | None:
-        """The first node of a kind in its blocks."""
-        return next(_found(self.ir.blocks, kind, recurse), None)
-
-    def findAllNodes(self, kind: str, recurse: bool = True) -> list[NodeView]:
-        """The nodes of a kind in its blocks."""
-        return list(_found(self.ir.blocks, kind, recurse))
+    def _blocks(self) -> Iterable[Block]:
+        return self.ir.blocks
 
 
-class BlockView(_View):
+class BlockView(_Searched):
     """A block: torch._C.Block."""
 
     def nodes(self) -> Iterator[NodeView]:
@@ -187,13 +196,8 @@ class BlockView(_View):
         """What it returns."""
         return map(ValueView, self.ir.returns)
 
-    def findNode(self, kind: str, recurse: bool = True) -> NodeView | None:
-        """The first node of a kind."""
-        return next(_found([self.ir], kind, recurse), None)
-
-    def findAllNodes(self, kind: str, recurse: bool = True) -> list[NodeView]:
-        """All nodes of a kind."""
-        return list(_found([self.ir], kind, recurse))
+    def _blocks(self) -> Iterable[Block]:
+        return [self.ir]
 
 
 class GraphView(BlockView):
@@ -210,17 +214,8 @@ class GraphView(BlockView):
         """Its parameters: `graph.inputs()`, and as a list of the IR's values."""
         return _Inputs(self.ir.inputs)
 
-    def outputs(self) -> Iterator[ValueView]:
-        """What it returns."""
-        return map(ValueView, self.ir.returns)
-
-    def findNode(self, kind: str, recurse: bool = True) -> NodeView | None:
-        """The first node of a kind, such as "aten::add"."""
-        return next(_found([self.ir.block], kind, recurse), None)
-
-    def findAllNodes(self, kind: str, recurse: bool = True) -> list[NodeView]:
-        """All nodes of a kind."""
-        return list(_found([self.ir.block], kind, recurse))
+    def _blocks(self) -> Iterable[Block]:
+        return [self.ir.block]
 
     def to_dot(self) -> str:
         """Text for Graphviz."""

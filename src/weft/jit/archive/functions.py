@@ -20,11 +20,12 @@ from weft.nn import _operators
 COMPOSED: dict[str, list[Callable[..., Any]]] = {}
 
 
-def composed(kind: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Registers a function for an operator, or for one of its overloads."""
+def composed(*kinds: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Registers a function for operators, or for one of the overloads of each."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        COMPOSED.setdefault(kind, []).append(function)
+        for kind in kinds:
+            COMPOSED.setdefault(kind, []).append(function)
         return function
 
     return register
@@ -33,7 +34,6 @@ def composed(kind: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 for _kind, _functions in _operators.FUNCTIONS.items():
     for _function in _functions:
         composed(f"aten::{_kind}")(_function)
-
 
 composed("aten::_weight_norm")(_weight_norm)
 composed("aten::norm_except_dim")(norm_except_dim)

@@ -67,17 +67,20 @@ def rounded_by_range(x: Tensor, reduce_range: bool) -> Tensor:
     return rounded(x, scale, min(max(round(-low / scale), 0), steps))
 
 
+def _each_dim(name: str) -> list[str]:
+    """The names of an operator of one to three dimensions."""
+    return [name.format(dims) for dims in (1, 2, 3)]
+
+
 # Linear layers ------------------------------------------------------------------------------------
 
 
-@composed("quantized::linear_prepack_fp16")
-@composed("quantized::linear_prepack")
+@composed("quantized::linear_prepack", "quantized::linear_prepack_fp16")
 def linear_prepack(W: Tensor, B: Tensor | None = None) -> LinearPackedParams:
     return LinearPackedParams(W, None if B is None else B.detach())
 
 
-@composed("quantized::linear_unpack_fp16")
-@composed("quantized::linear_unpack")
+@composed("quantized::linear_unpack", "quantized::linear_unpack_fp16")
 def linear_unpack(W_prepack: LinearPackedParams) -> tuple[Tensor, Tensor | None]:
     return W_prepack.unpack()
 
@@ -126,9 +129,7 @@ def linear_leaky_relu(
 # Convolutions -------------------------------------------------------------------------------------
 
 
-@composed("quantized::conv3d_prepack")
-@composed("quantized::conv2d_prepack")
-@composed("quantized::conv1d_prepack")
+@composed(*_each_dim("quantized::conv{}d_prepack"))
 def conv_prepack(
     weight: Tensor, bias: Tensor | None, stride: list[int], padding: list[int],
     dilation: list[int], groups: int,
@@ -137,9 +138,7 @@ def conv_prepack(
     return conv_transpose_prepack(weight, bias, stride, padding, none, dilation, groups)
 
 
-@composed("quantized::conv_transpose3d_prepack")
-@composed("quantized::conv_transpose2d_prepack")
-@composed("quantized::conv_transpose1d_prepack")
+@composed(*_each_dim("quantized::conv_transpose{}d_prepack"))
 def conv_transpose_prepack(
     weight: Tensor, bias: Tensor | None, stride: list[int], padding: list[int],
     output_padding: list[int], dilation: list[int], groups: int,
@@ -148,12 +147,9 @@ def conv_transpose_prepack(
     return ConvPackedParams(weight, bias, stride, padding, output_padding, dilation, groups)
 
 
-@composed("quantized::conv_transpose3d_unpack")
-@composed("quantized::conv_transpose2d_unpack")
-@composed("quantized::conv_transpose1d_unpack")
-@composed("quantized::conv3d_unpack")
-@composed("quantized::conv2d_unpack")
-@composed("quantized::conv1d_unpack")
+@composed(
+    *_each_dim("quantized::conv{}d_unpack"), *_each_dim("quantized::conv_transpose{}d_unpack")
+)
 def conv_unpack(packed_weights: ConvPackedParams) -> tuple[Tensor, Tensor | None]:
     return packed_weights.unpack()
 
@@ -172,27 +168,21 @@ def _convolution(x: Tensor, p: ConvPackedParams, transposed: bool) -> Tensor:
     return y.squeeze(2) if line else y
 
 
-@composed("quantized::conv3d")
-@composed("quantized::conv2d")
-@composed("quantized::conv1d")
+@composed(*_each_dim("quantized::conv{}d"))
 def conv(
     qx: Tensor, packed_weight: ConvPackedParams, output_scale: float, output_zero_point: int
 ) -> Tensor:
     return rounded(_convolution(qx, packed_weight, False), output_scale, output_zero_point)
 
 
-@composed("quantized::conv3d_relu")
-@composed("quantized::conv2d_relu")
-@composed("quantized::conv1d_relu")
+@composed(*_each_dim("quantized::conv{}d_relu"))
 def conv_relu(
     qx: Tensor, packed_weight: ConvPackedParams, output_scale: float, output_zero_point: int
 ) -> Tensor:
     return rounded(_convolution(qx, packed_weight, False).relu(), output_scale, output_zero_point)
 
 
-@composed("quantized::conv_transpose3d")
-@composed("quantized::conv_transpose2d")
-@composed("quantized::conv_transpose1d")
+@composed(*_each_dim("quantized::conv_transpose{}d"))
 def conv_transpose(
     qx: Tensor, packed_weight: ConvPackedParams, output_scale: float, output_zero_point: int
 ) -> Tensor:
@@ -230,26 +220,22 @@ def matmul(qa: Tensor, qb: Tensor, scale: float, zero_point: int) -> Tensor:
 # With a number the scale of the result follows from that of the tensor: nothing is rounded.
 
 
-@composed("quantized::add_scalar")
-@composed("quantized::add")
+@composed("quantized::add", "quantized::add_scalar")
 def add_number(qa: Tensor, b: float) -> Tensor:
     return qa + b
 
 
-@composed("quantized::add_scalar_relu")
-@composed("quantized::add_relu")
+@composed("quantized::add_relu", "quantized::add_scalar_relu")
 def add_number_relu(qa: Tensor, b: float) -> Tensor:
     return (qa + b).relu()
 
 
-@composed("quantized::mul_scalar")
-@composed("quantized::mul")
+@composed("quantized::mul", "quantized::mul_scalar")
 def mul_number(qa: Tensor, b: float) -> Tensor:
     return qa * b
 
 
-@composed("quantized::mul_scalar_relu")
-@composed("quantized::mul_relu")
+@composed("quantized::mul_relu", "quantized::mul_scalar_relu")
 def mul_number_relu(qa: Tensor, b: float) -> Tensor:
     return (qa * b).relu()
 
@@ -320,10 +306,7 @@ def dropout(
     return rounded(F.dropout(self, p, training), output_scale, output_zero_point)
 
 
-@composed("quantized::batch_norm3d")
-@composed("quantized::batch_norm2d")
-@composed("quantized::batch_norm1d")
-@composed("quantized::batch_norm")
+@composed("quantized::batch_norm", *_each_dim("quantized::batch_norm{}d"))
 def batch_norm(
     qx: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor, var: Tensor, eps: float,
     output_scale: float, output_zero_point: int,
@@ -332,8 +315,7 @@ def batch_norm(
     return rounded(y, output_scale, output_zero_point)
 
 
-@composed("quantized::batch_norm3d_relu")
-@composed("quantized::batch_norm2d_relu")
+@composed("quantized::batch_norm2d_relu", "quantized::batch_norm3d_relu")
 def batch_norm_relu(
     qx: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor, var: Tensor, eps: float,
     output_scale: float, output_zero_point: int,
