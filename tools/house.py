@@ -50,7 +50,7 @@ PURPOSES = (
     Purpose(
         "exported programs",
         3_240,
-        3_346,
+        3_339,
         "src/weft/export/* src/weft/jit/archive/exported.py",
     ),
     Purpose("archives", 4_845, 6_372, "src/weft/jit/archive/*"),

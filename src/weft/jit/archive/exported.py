@@ -33,15 +33,8 @@ def sym_storage_offset(self: Tensor) -> int:
 # Whether a number is in a range that PyTorch's compiler was told of holds or was asserted before.
 
 
-@composed("aten::sym_constrain_range")
+@composed("aten::sym_constrain_range", "aten::sym_constrain_range_for_size")
 def sym_constrain_range(size: int, *, min: int | None = None, max: int | None = None) -> None:
-    return
-
-
-@composed("aten::sym_constrain_range_for_size")
-def sym_constrain_range_for_size(
-    size: int, *, min: int | None = None, max: int | None = None
-) -> None:
     return
 
 
