@@ -68,11 +68,11 @@ TEST(capi_says_what_was_expected) {
   weft_module* module = nullptr;
   CHECK_EQ(weft_module_load("/nowhere.weft", &module), WEFT_RUNTIME_ERROR);
   CHECK_TRUE(std::strstr(weft_last_error(), "/nowhere.weft") != nullptr);
-  const std::string newer = image("3");
+  const std::string newer = image("4");
   CHECK_EQ(weft_module_load_memory(newer.data(), newer.size(), &module), WEFT_RUNTIME_ERROR);
   CHECK_EQ(
       std::string(weft_last_error()),
-      "load: expected a compiled file of version 1 or 2, got '3'; compile it with this version of "
+      "load: expected a compiled file of version 1 to 3, got '4'; compile it with this version of "
       "weft");
   CHECK_TRUE(module == nullptr);
   module = loaded();

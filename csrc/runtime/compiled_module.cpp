@@ -18,7 +18,7 @@
 namespace weft {
 namespace {
 
-constexpr std::string_view kVersion = "1", kWithOperators = "2";
+constexpr std::string_view kVersions[] = {"1", "2", "3"};  // with operators of the host, contexts
 constexpr int64_t kMostDims = 64;
 #if defined(__x86_64__)
 constexpr std::string_view kMachineCode = "weft/x86-64";
@@ -139,9 +139,9 @@ CompiledModule::CompiledModule(Ref<Storage> file)
       "one of it");
   const ZipReader::Bytes version = archive_.record("weft/version");
   const std::string_view text(reinterpret_cast<const char*>(version.data()), version.size());
-  WEFT_CHECK(text == kVersion || text == kWithOperators,
-             "load: expected a compiled file of version ", kVersion, " or ", kWithOperators,
-             ", got '", text.substr(0, 20), "'; compile it with this version of weft");
+  WEFT_CHECK(std::ranges::find(kVersions, text) != std::end(kVersions),
+             "load: expected a compiled file of version 1 to 3, got '", text.substr(0, 20),
+             "'; compile it with this version of weft");
 }
 
 void CompiledModule::read_tensors() {

@@ -220,6 +220,9 @@ void ProgramReader::check_operands(const Function& function, const Instruction& 
     case Opcode::print:
       expect(results == 0);
       break;
+    case Opcode::enter_context:
+      expect(args == 1 && results == 0);
+      break;
     default:
       expect(false);
   }

@@ -359,9 +359,17 @@ Value run(RegisterStack& stack) {
         NEXT();
       }
       CASE(exit_mode) {
-        if (stack.modes.size() > stack.frames.back().modes) {
-          interpreter::restore_modes(stack, stack.modes.size() - 1);
+        if (stack.entered.size() > stack.frames.back().entered) {
+          interpreter::restore_modes(stack, stack.entered.size() - 1);
         }
+        NEXT();
+      }
+      CASE(enter_context) {
+        interpreter::enter_context(stack, {registers, function}, *ip->site);
+        NEXT();
+      }
+      CASE(exit_context) {
+        if (stack.entered.size() > stack.frames.back().entered) stack.entered.pop_back();
         NEXT();
       }
 
@@ -398,14 +406,14 @@ Value run(RegisterStack& stack) {
       interpreter::pass(*ip->site, registers, constants, *callee, inner);
       interpreter::preload(*callee, inner);
       stack.frames.back().at = ip;
-      stack.frames.push_back({callee, callee->code.data(), inner, stack.modes.size()});
+      stack.frames.push_back({callee, callee->code.data(), inner, stack.entered.size()});
       registers = inner;
       function = callee;
       constants = callee->program->constants.data();
       JUMP(callee->code.data());
     }
   leave:
-    interpreter::restore_modes(stack, stack.frames.back().modes);
+    interpreter::restore_modes(stack, stack.frames.back().entered);
     stack.pop(*function, registers);
     stack.frames.pop_back();
     if (stack.frames.size() == base) return result;
@@ -441,7 +449,7 @@ Value run_function(const Function& function, Value* args, size_t count) {
     registers[place] = std::move(args[i]);
   }
   interpreter::preload(function, registers);
-  stack.frames.push_back({&function, function.code.data(), registers, stack.modes.size()});
+  stack.frames.push_back({&function, function.code.data(), registers, stack.entered.size()});
   if (!profiler::recording()) return run(stack);
   const int64_t start = profiler::now();
   Value result = run(stack);

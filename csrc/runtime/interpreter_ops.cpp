@@ -240,7 +240,12 @@ Value enum_value(const Value& member) {
 }
 
 void remember_mode(RegisterStack& stack) {
-  stack.modes.push_back({autograd::grad_enabled(), autograd::mode.autocast});
+  stack.entered.push_back({autograd::grad_enabled(), autograd::mode.autocast, nullptr, Value()});
+}
+
+void enter_context(RegisterStack& stack, const Context& context, const Site& site) {
+  stack.entered.push_back({false, 0, site.function, context.at(site.args[0])});
+  context.release(site);
 }
 
 void enter_autocast(RegisterStack& stack, const Value& dtype) {
@@ -257,11 +262,19 @@ void enter_autocast(RegisterStack& stack, const Value& dtype) {
   autograd::mode.autocast = static_cast<unsigned char>(wanted);
 }
 
+namespace {
+
+void restore(const Entered& mode) {
+  autograd::set_grad_enabled(mode.grad);
+  autograd::mode.autocast = mode.autocast;
+}
+
+}  // namespace
+
 void restore_modes(RegisterStack& stack, size_t count) {
-  if (stack.modes.size() <= count) return;
-  autograd::set_grad_enabled(stack.modes[count].grad);
-  autograd::mode.autocast = stack.modes[count].autocast;
-  stack.modes.resize(count);
+  for (; stack.entered.size() > count; stack.entered.pop_back()) {
+    if (!stack.entered.back().exit) restore(stack.entered.back());
+  }
 }
 
 // ---- failures ----
@@ -309,16 +322,34 @@ std::string show_frames(const RegisterStack& stack, size_t base) {
   __builtin_unreachable();
 }
 
+// Leaves what was entered since there were `count` modes and contexts, the innermost first. The
+// exception in flight goes on, so one that a context raises meanwhile is dropped.
+void leave(RegisterStack& stack, size_t count) {
+  while (stack.entered.size() > count) {
+    Entered last = std::move(stack.entered.back());
+    stack.entered.pop_back();
+    if (!last.exit) {
+      restore(last);
+      continue;
+    }
+    try {
+      run_function(*last.exit, &last.manager, 1);
+    } catch (...) {
+    }
+  }
+}
+
 }  // namespace
 
 void unwind(RegisterStack& stack, size_t base) {
   const std::string frames = show_frames(stack, base);
-  restore_modes(stack, stack.frames[base].modes);
+  const size_t entered = stack.frames[base].entered;
   while (stack.frames.size() > base) {
     const Frame& frame = stack.frames.back();
     stack.pop(*frame.function, frame.registers);
     stack.frames.pop_back();
   }
+  leave(stack, entered);
   throw_with(frames);
 }
 

@@ -68,12 +68,15 @@ inline Value& slot_of(const Value& object, int64_t slot) {
 }
 
 void remember_mode(RegisterStack& stack);
+// Until exit_context an exception calls the site's function with the site's operand.
+void enter_context(RegisterStack& stack, const Context& context, const Site& site);
 // Operators run in the dtype, or (None) as they are.
 void enter_autocast(RegisterStack& stack, const Value& dtype);
-// Takes back the modes that were entered since there were `count`.
+// Takes back the modes that were entered since there were `count` modes and contexts.
 void restore_modes(RegisterStack& stack, size_t count);
 
-// Removes the frames from `base` on and throws the exception in flight anew, with their lines.
+// Removes the frames from `base` on, leaves the contexts that they entered, and throws the
+// exception in flight anew, with their lines.
 [[noreturn]] void unwind(RegisterStack& stack, size_t base);
 
 }  // namespace weft::interpreter

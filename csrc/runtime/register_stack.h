@@ -15,13 +15,16 @@ struct Frame {
   const Function* function;
   const Instruction* at;  // of the running frame: not up to date
   Value* registers;
-  size_t modes;  // how many remembered modes were there when it started
+  size_t entered;  // how many modes and contexts were entered when it started
 };
 
-// What a mode was before a program entered another.
-struct RememberedMode {
+// What the end of a `with` block takes back: a mode, which becomes what it was before; or the
+// context of an object, where an exception that leaves the block calls `exit` with it.
+struct Entered {
   bool grad;
   unsigned char autocast;
+  const Function* exit;  // null: a mode
+  Value manager;
 };
 
 class RegisterStack {
@@ -47,7 +50,7 @@ class RegisterStack {
   }
 
   std::vector<Frame> frames;
-  std::vector<RememberedMode> modes;  // what enter_grad_mode and enter_autocast found
+  std::vector<Entered> entered;  // the innermost last
 
   // Of the calling thread.
   static RegisterStack& current();

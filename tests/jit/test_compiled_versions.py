@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from tests.jit.archive_writer import ROOT, Member, Object, archive, forward
 
 import weft
@@ -76,6 +77,30 @@ def calls() -> Any:
     return jit.load(archive(forward("ops.compiled_versions.scale(torch.add(x, 1), 2.)"), ROOT))
 
 
+def contexts() -> Any:
+    """A program in which an exception leaves the context of an object."""
+    return jit.script(Entering())
+
+
+class Context:
+    def __init__(self, target: weft.Tensor):
+        self.target = target
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, type: Any, value: Any, traceback: Any):
+        self.target.add_(1)
+
+
+class Entering(weft.nn.Module):
+    def forward(self, x: weft.Tensor, n: int) -> weft.Tensor:
+        with Context(x):
+            if n > 2:
+                raise ValueError("large")
+        return x
+
+
 @contextlib.contextmanager
 def operator() -> Iterator[None]:
     """The operator that they call."""
@@ -115,7 +140,15 @@ def test_version_2():
         assert file.call("forward", weft.tensor([1.0, -3.0])).tolist() == [4.0, -4.0]
 
 
+def test_version_3():
+    file, x = _C.CompiledModule(str(FOLDER / "version_3.weft")), weft.zeros(2)
+    assert file.call("forward", x, 1).tolist() == [1.0, 1.0]
+    with pytest.raises(ValueError, match="large"):
+        file.call("forward", x, 3)
+    assert x.tolist() == [2.0, 2.0]
+
+
 if __name__ == "__main__":
     with operator():
-        for number, program in enumerate((net(), calls()), 1):
+        for number, program in enumerate((net(), calls(), contexts()), 1):
             jit.aot_compile(program, pathlib.Path(sys.argv[1]) / f"version_{number}.weft")

@@ -225,9 +225,13 @@ _NODES("prim::TupleConstruct")(lambda it, node, args: [tuple(args)])
 _NODES("prim::CreateObject")(lambda it, node, args: [Instance()])
 _NODES("prim::Uninitialized")(lambda it, node, args: [Uninitialized()])
 _NODES("prim::unchecked_cast")(lambda it, node, args: args)
-_NODES("prim::Print", "prim::EnterGradMode", "prim::ExitGradMode")(
-    lambda it, node, args: [None] * len(node.outputs)
-)
+_NODES(
+    "prim::Print",
+    "prim::EnterGradMode",
+    "prim::ExitGradMode",
+    "prim::EnterContext",
+    "prim::ExitContext",
+)(lambda it, node, args: [None] * len(node.outputs))
 _NODES("prim::DictConstruct")(
     lambda it, node, args: [Ref(it.memory, dict(zip(args[::2], args[1::2])))]
 )

@@ -11,7 +11,7 @@ The file is a zip archive of stored records, so tensors are mapped where they li
                      weights as the kernels read them, where they were asked for
     weft/inference.operators, weft/gradients.operators
                      the schemas of operators that the host registers, where there are some:
-                     then the version is 2
+                     then the version is 2, and 3 where an exception leaves contexts of objects
     data/0, ...      the bytes of the storages
     extra/...        files of the user
 
@@ -50,7 +50,7 @@ from weft.library._operator import Operator
 from weft.serialization.atomic import replaced_file
 from weft.serialization.zip_writer import ZipWriter
 
-VERSION, WITH_OPERATORS = 1, 2
+VERSION, WITH_OPERATORS, WITH_CONTEXTS = 1, 2, 3
 _LEVEL = 2
 
 
@@ -105,11 +105,12 @@ def _records(program: Any, methods: Sequence[str], storages: list[Tensor]) -> di
     tensors = TensorTable(storages)
     records: dict[str, Any] = {"weft/version": b""}
     optimized = [_optimized(entry, INFERENCE) for entry in entries]
-    records |= _program_records("weft/inference", tensors, optimized + state, classes, INFERENCE)
+    version, made = _program("weft/inference", tensors, optimized + state, classes, INFERENCE)
+    records |= made
     optimized = [_optimized(entry, DEFAULT) for entry in entries]
-    records |= _program_records("weft/gradients", tensors, optimized, classes, DEFAULT)
-    has_operators = any(name.endswith(".operators") for name in records)
-    records["weft/version"] = str(WITH_OPERATORS if has_operators else VERSION).encode()
+    other, made = _program("weft/gradients", tensors, optimized, classes, DEFAULT)
+    records |= made
+    records["weft/version"] = str(max(version, other)).encode()
     records["weft/tensors"] = tensors.encode()
     for index, storage in enumerate(tensors.storages[len(storages) :], len(storages)):
         records[f"data/{index}"] = storage.numpy()
@@ -172,15 +173,15 @@ def _optimized(function: Function, options: Options) -> Function:
     return optimize(function, _LEVEL, DEFAULT if may_start(function.graph) else options)
 
 
-def _program_records(
+def _program(
     record: str,
     tensors: TensorTable,
     functions: list[Function],
     classes: Iterable[ty.ClassType],
     options: Options,
-) -> dict[str, bytes]:
-    """The numbers of the program's tensors, then its bytes; beside it the schemas of the operators
-    that it calls by name."""
+) -> tuple[int, dict[str, bytes]]:
+    """The version that the program needs, and its records: the numbers of its tensors, then its
+    bytes; beside it the schemas of the operators that it calls by name."""
     gradients = options.gradients or any(may_start(each.graph) for each in functions)
     data = lower_program(functions, classes, gradients)
     operators = _operators(data)
@@ -188,12 +189,15 @@ def _program_records(
     out = Writer()
     out.u32(len(data.tables.inputs))
     out.u32(*[tensors.add(value) for value in data.tables.inputs])
-    records = {record: bytes(out.bytes) + program}
+    records, version = {record: bytes(out.bytes) + program}, VERSION
     if operators:
+        version = WITH_OPERATORS
         texts = [str(each.schema).encode() for each in operators]
         listed = b"".join(struct.pack("<I", len(text)) + text for text in texts)
         records[f"{record}.operators"] = struct.pack("<I", len(texts)) + listed
-    return records
+    if any(code.name == "enter_context" for each in data.functions for code in each.code):
+        version = WITH_CONTEXTS
+    return version, records
 
 
 def _operators(data: ProgramData) -> list[Operator]:

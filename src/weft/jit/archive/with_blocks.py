@@ -1,5 +1,6 @@
 """Modes in archives: nodes that enter and leave one become calls of an object's methods, as
-PyTorch's `with` takes them."""
+PyTorch's `with` takes them. Those that enter and leave the context of an object go, since `with` is
+told by the calls of its methods."""
 
 from __future__ import annotations
 
@@ -28,6 +29,12 @@ def _lower_block(graph: Graph, block: Block) -> None:
                 entered.append(_enter(graph, node, grad_modes.manager(graph, node)))
             elif node.kind == autocasts.ENTER:
                 entered.append(_enter(graph, node, autocasts.manager(graph, node)))
+            elif node.kind == "prim::EnterContext":
+                entered.append(node.inputs[0])
+                node.destroy()
+            elif node.kind == "prim::ExitContext":
+                entered.pop()
+                node.destroy()
     with graph.inserting(at_end=block):  # what an exception leaves
         for value in reversed(entered):
             _leave(graph, None, value)

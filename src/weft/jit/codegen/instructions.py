@@ -101,6 +101,9 @@ INSTRUCTIONS = (
     Instruction("enter_autocast", "operators run in the dtype b, or (None) as they are; remembers "
                 "how they ran", b=OBJECT),
     Instruction("exit_mode", "back to what the last enter_... found"),
+    _site("enter_context", "until exit_context an exception calls the function with the operand",
+          "Function"),
+    Instruction("exit_context", "what the last enter_context said ends"),
 )  # fmt: skip
 BY_NAME = {row.name: row for row in INSTRUCTIONS}
 

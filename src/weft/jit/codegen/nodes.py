@@ -306,6 +306,16 @@ def _exit_mode(low: Lowering, node: Node) -> None:
     low.emit("exit_mode")
 
 
+@_HANDLERS("prim::EnterContext")
+def _enter_context(low: Lowering, node: Node) -> None:
+    low.site("enter_context", node, low.compiler.function(node.attrs["function"]))
+
+
+@_HANDLERS("prim::ExitContext")
+def _exit_context(low: Lowering, node: Node) -> None:
+    low.emit("exit_context")
+
+
 def _identity(low: Lowering, node: Node) -> None:
     """With None on one side a question of its own, else the operator."""
     left, right = node.inputs

@@ -235,6 +235,12 @@ def _enter_autocast(node: Node) -> None:
         raise Mismatch(f"expected a dtype or None, got {node.inputs[0].type}")
 
 
+@_rule("prim::EnterContext", inputs=1, outputs=0)
+def _enter_context(node: Node) -> None:
+    function = _attr(node, "function")
+    _fits(node.inputs, [v.type for v in function.graph.inputs], "arguments")
+
+
 @_rule("weft::Fused", blocks=1)
 def _fused(node: Node) -> None:
     block = node.blocks[0]
@@ -247,3 +253,4 @@ _rule("prim::Print", outputs=0)(lambda node: None)
 _rule("prim::Uninitialized", inputs=0, outputs=1)(lambda node: None)
 _rule("prim::unchecked_cast", inputs=1, outputs=1)(lambda node: None)
 _rule("prim::EnterGradMode", "prim::ExitGradMode", "prim::ExitAutocast")(lambda node: None)
+_rule("prim::ExitContext", inputs=0, outputs=0)(lambda node: None)

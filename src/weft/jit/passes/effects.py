@@ -21,6 +21,8 @@ _EFFECTS = CALLS | {
     "prim::ExitGradMode",
     "prim::EnterAutocast",
     "prim::ExitAutocast",
+    "prim::EnterContext",
+    "prim::ExitContext",
     "prim::SetGradMode",
 }
 

@@ -17,7 +17,7 @@ from weft.jit.frontend.registry import builtin, statement, verb
 from weft.jit.frontend.source.errors import fail
 from weft.jit.frontend.values import Arg, Call, Simple, Sugared
 from weft.jit.ir import types as ty
-from weft.jit.ir.graph import Value
+from weft.jit.ir.graph import Function, Graph, Value
 from weft.jit.ir.source import SourceRange
 from weft.profiler.regions import record_function
 
@@ -185,10 +185,28 @@ def _protocol(
                 f"with: expected an object with __enter__ and __exit__, got {manager.describe()}",
                 range,
             )
+    value = manager.value(c, range)
+    function = _leaving(c, value.type, range)
+    c.node("prim::EnterContext", (value,), (), {"function": function}, range)
     entered = manager.attr(c, range, "__enter__").call(c, Call(range))
 
     def leave() -> None:
-        nothing = [Arg(c.none(), range) for _ in (0, 1, 2)]
-        manager.attr(c, range, "__exit__").call(c, Call(range, nothing))
+        c.node("prim::ExitContext", (), (), range=range)
+        _call_exit(c, manager, range)
 
     return entered, leave
+
+
+def _call_exit(c: Compiler, manager: Sugared, range: SourceRange) -> None:
+    nothing = [Arg(c.none(), range) for _ in (0, 1, 2)]
+    manager.attr(c, range, "__exit__").call(c, Call(range, nothing))
+
+
+def _leaving(c: Compiler, manager: ty.Type, range: SourceRange) -> Function:
+    """The function that an exception calls with the manager: as in PyTorch, __exit__ gets no
+    exception, and is called for one of __enter__ too."""
+    function = Function(f"{c.name}.__exit__", Graph(), ["manager"])
+    inner = Compiler(function.graph, c.code, c.resolver, function.name, c.annotations.generic)
+    _call_exit(inner, Simple(inner.graph.add_input(manager, "manager")), range)
+    inner.graph.block.set_returns([inner.constant(None)])
+    return function
