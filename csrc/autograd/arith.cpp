@@ -55,8 +55,8 @@ Tensor zeros(const ResultInfo& info) {
   return zero.with_layout(Layout{info.sizes, Dims(info.sizes.size(), 0), 0}, "zeros");
 }
 
-Tensor ones(const Tensor& like) {
-  Tensor one = Tensor::empty(like.sizes(), like.dtype(), like.device());
+Tensor ones(const ResultInfo& info) {
+  Tensor one = Tensor::empty(info.sizes, info.dtype, info.device);
   fill(one, 1);
   return one;
 }

@@ -16,7 +16,7 @@ Tensor copy_with_strides(const Tensor& tensor, const Dims& strides);
 
 // One element, seen `info.sizes` times through strides of zero.
 Tensor zeros(const ResultInfo& info);
-Tensor ones(const Tensor& like);  // `like` has one element
+Tensor ones(const ResultInfo& info);  // of one element
 // A fresh row of zeros.
 Tensor flat_zeros(int64_t count, DType dtype, Device device);
 

@@ -1,4 +1,5 @@
 // The engine: sends gradients from the roots down the graph, each node once, the latest call first.
+#include <algorithm>
 #include <span>
 #include <utility>
 
@@ -55,26 +56,29 @@ class Engine {
  public:
   Engine(const BackwardOptions& options, const char* op) : options_(options), op_(op) {}
 
-  TensorList run(const TensorList& roots, const TensorList& grads, const TensorList& inputs);
+  TensorList run(Targets roots, const TensorList& grads, Targets inputs);
 
  private:
-  TensorList root_gradients(const TensorList& roots, const TensorList& grads);
-  Tensor root_gradient(const Tensor& root, const Tensor& grad);
+  TensorList root_gradients(Targets roots, const TensorList& grads);
+  Tensor root_gradient(const ResultInfo& root, const Tensor& grad);
   void discover();
-  void ask_for(const TensorList& inputs);
+  void ask_for(Targets inputs);
   void mark_needed();
-  void run_asked_leaves();
+  void run_asked();
   void count_gradients();
   void start(TensorList root_grads);
   void process(uint32_t state);
   void run_tensor_hooks(const Hooks& hooks, TensorList& grads, const Node& node);
   void capture(uint32_t state, const TensorList& grads);
   void fill_missing(const Node& node, TensorList& grads);
+  TensorList run_node(Node& node, TensorList grads);
+  TensorList run_post_hooks(const Hooks& hooks, const Node& node, TensorList result,
+                            const TensorList& grads);
   TensorList apply(Node& node, TensorList grads, const Hooks* hooks);
   TensorList watched_apply(Node& node, TensorList grads, const Hooks* hooks);
   void deliver(const Edge& edge, Tensor grad, const char* from);
   void arrived(uint32_t state);
-  TensorList results(const TensorList& inputs);
+  void check_found();
 
   const BackwardOptions options_;
   const char* const op_;
@@ -83,34 +87,36 @@ class Engine {
   bool restricted_ = false;
 };
 
-Tensor Engine::root_gradient(const Tensor& root, const Tensor& grad) {
+Tensor Engine::root_gradient(const ResultInfo& root, const Tensor& grad) {
   if (grad.defined()) {
-    WEFT_CHECK(grad.sizes() == root.sizes(), op_, ": expected a gradient of shape ",
-               AsTuple{root.sizes()}, ", got ", AsTuple{grad.sizes()});
-    WEFT_CHECK(!is_complex(grad.dtype()) || is_complex(root.dtype()), op_,
-               ": expected a gradient of dtype ", root.dtype(), ", got ", grad.dtype());
+    WEFT_CHECK(grad.sizes() == root.sizes, op_, ": expected a gradient of shape ",
+               AsTuple{root.sizes}, ", got ", AsTuple{grad.sizes()});
+    WEFT_CHECK(!is_complex(grad.dtype()) || is_complex(root.dtype), op_,
+               ": expected a gradient of dtype ", root.dtype, ", got ", grad.dtype());
     return grad;
   }
-  WEFT_CHECK(root.numel() == 1, op_,
+  WEFT_CHECK(checked_numel(op_, root.sizes) == 1, op_,
              ": expected a gradient for a non-scalar root, got None for shape ",
-             AsTuple{root.sizes()});
-  WEFT_CHECK(!is_complex(root.dtype()), op_,
-             ": expected a gradient for a complex root, got None for dtype ", root.dtype());
+             AsTuple{root.sizes});
+  WEFT_CHECK(!is_complex(root.dtype), op_,
+             ": expected a gradient for a complex root, got None for dtype ", root.dtype);
   return arith::ones(root);
 }
 
-TensorList Engine::root_gradients(const TensorList& roots, const TensorList& grads) {
+TensorList Engine::root_gradients(Targets roots, const TensorList& grads) {
   WEFT_CHECK(grads.empty() || grads.size() == roots.size(), op_,
              ": expected one gradient per root, got ", grads.size(), " for ", roots.size());
   TensorList result(roots.size());
   for (size_t i = 0; i < roots.size(); ++i) {
-    const Tensor& root = roots[i];
-    WEFT_CHECK(root.defined(), op_, ": expected tensors as roots, got None for root ", i);
-    Edge edge = gradient_edge(root);
-    WEFT_CHECK(edge, op_, ": expected roots that require grad, got root ", i,
+    Target& root = roots[i];
+    WEFT_CHECK(root.tensor.defined() || root.edge, op_,
+               ": expected tensors as roots, got None for root ", i);
+    if (root.tensor.defined()) root.edge = gradient_edge(root.tensor);
+    WEFT_CHECK(root.edge, op_, ": expected roots that require grad, got root ", i,
                " that does not require grad and has no grad_fn");
-    result[i] = root_gradient(root, grads.empty() ? Tensor() : grads[i]);
-    task_->roots.push_back(std::move(edge));
+    const ResultInfo& info = root.edge.node->results[root.edge.index];
+    result[i] = root_gradient(info, grads.empty() ? Tensor() : grads[i]);
+    task_->roots.push_back(std::move(root.edge));
   }
   return result;
 }
@@ -125,11 +131,14 @@ void Engine::discover() {
   }
 }
 
-void Engine::ask_for(const TensorList& inputs) {
+void Engine::ask_for(Targets inputs) {
   for (size_t i = 0; i < inputs.size(); ++i) {
-    WEFT_CHECK(inputs[i].defined(), op_, ": expected tensors as inputs, got None for input ", i);
-    const Edge edge = gradient_edge(inputs[i]);
+    auto& [tensor, edge] = inputs[i];
+    WEFT_CHECK(tensor.defined() || edge, op_, ": expected tensors as inputs, got None for input ",
+               i);
+    if (tensor.defined()) edge = gradient_edge(tensor);
     WEFT_CHECK(edge, op_, ": expected inputs that require grad, got input ", i, " that does not");
+    if (tensor.defined() && options_.accumulate) retain_grad(tensor);
     const int64_t state = task_->find(edge.node.get());
     if (state < 0) continue;
     task_->states[static_cast<size_t>(state)].captured = true;
@@ -171,13 +180,11 @@ void Engine::mark_needed() {
   }
 }
 
-// backward(inputs=...): a leaf is run as usual, hooks included, instead of being captured.
-void Engine::run_asked_leaves() {
+// backward(inputs=...): a node is run as usual, hooks included, instead of being captured.
+void Engine::run_asked() {
   for (const Task::Capture& wanted : task_->captures) {
-    NodeState& state = task_->states[wanted.state];
-    if (!state.node->is_accumulator) continue;
-    state.needed = true;
-    state.captured = false;
+    task_->states[wanted.state].needed = true;
+    task_->states[wanted.state].captured = false;
   }
 }
 
@@ -224,14 +231,35 @@ void Engine::arrived(uint32_t place) {
   }
 }
 
+// What a hook gives in the place of a gradient.
+void check_replacement(const Tensor& grad, const Tensor& other, const Node& node) {
+  if (!other.defined()) return;
+  WEFT_CHECK(grad.defined(), node.name(),
+             ": expected a hook to return None for None, got a tensor");
+  WEFT_CHECK(other.sizes() == grad.sizes(), node.name(), ": expected a hook to return shape ",
+             AsTuple{grad.sizes()}, ", got ", AsTuple{other.sizes()});
+  WEFT_CHECK(other.dtype() == grad.dtype(), node.name(), ": expected a hook to return dtype ",
+             grad.dtype(), ", got ", other.dtype());
+}
+
+void replace(TensorList& grads, TensorList others, const Node& node, const char* who) {
+  if (others.empty()) return;
+  WEFT_CHECK(others.size() == grads.size(), node.name(), ": expected a ", who, " to return ",
+             grads.size(), " gradients, got ", others.size());
+  for (size_t i = 0; i < grads.size(); ++i) check_replacement(grads[i], others[i], node);
+  grads = std::move(others);
+}
+
+bool any_defined(const TensorList& grads) {
+  return std::ranges::any_of(grads, [](const Tensor& grad) { return grad.defined(); });
+}
+
 void Engine::run_tensor_hooks(const Hooks& hooks, TensorList& grads, const Node& node) {
   for (const auto& hook : hooks.tensor) {
     Tensor& grad = grads[hook.index];
-    if (!grad.defined()) continue;
     Tensor other = hook.function(grad);
     if (!other.defined()) continue;
-    WEFT_CHECK(other.sizes() == grad.sizes(), node.name(), ": expected a hook to return shape ",
-               AsTuple{grad.sizes()}, ", got ", AsTuple{other.sizes()});
+    check_replacement(grad, other, node);
     grad = std::move(other);
   }
   for (const auto& [index, slot] : hooks.retained) {
@@ -263,41 +291,41 @@ TensorList recorded_apply(Node& node, TensorList grads) {
   return result;
 }
 
-TensorList Engine::apply(Node& node, TensorList grads, const Hooks* hooks) {
-  TensorList kept;
-  if (hooks) {
-    for (const auto& hook : hooks->pre) {
-      TensorList other = hook.function(grads);
-      if (other.empty()) continue;
-      WEFT_CHECK(other.size() == grads.size(), node.name(), ": expected a prehook to return ",
-                 grads.size(), " gradients, got ", other.size());
-      grads = std::move(other);
-    }
-    if (!hooks->post.empty()) kept = grads;
-  }
-  TensorList result;
-  {
-    NodeLock lock(node);
-    result = profiler::recording() ? recorded_apply(node, std::move(grads))
-                                   : node.apply(std::move(grads));
-    if (!options_.retain_graph) node.release_saved();
-  }
+TensorList Engine::run_node(Node& node, TensorList grads) {
+  if (!any_defined(grads)) return TensorList(node.edges.size());
+  if (node.fill_missing && grads.size() > 1) fill_missing(node, grads);
+  NodeLock lock(node);
+  TensorList result =
+      profiler::recording() ? recorded_apply(node, std::move(grads)) : node.apply(std::move(grads));
+  if (!options_.retain_graph) node.release_saved();
   if (!node.is_accumulator) {
     WEFT_CHECK(result.size() == node.edges.size(), node.name(), ": expected ", node.edges.size(),
                " gradients, got ", result.size());
   }
-  if (!hooks) return result;
-  for (const auto& hook : hooks->post) {
-    TensorList other = hook.function(result, kept);
-    if (other.empty()) continue;
-    WEFT_CHECK(other.size() == result.size(), node.name(), ": expected a hook to return ",
-               result.size(), " gradients, got ", other.size());
-    result = std::move(other);
+  return result;
+}
+
+// They see the gradients as the inputs get them.
+TensorList Engine::run_post_hooks(const Hooks& hooks, const Node& node, TensorList result,
+                                  const TensorList& grads) {
+  for (size_t i = 0; i < result.size(); ++i) {
+    const Edge& edge = node.edges[i];
+    if (!edge || !result[i].defined() || sparse::is_sparse(result[i])) continue;
+    result[i] = fit(std::move(result[i]), edge.node->results[edge.index], node.name());
   }
+  for (const auto& hook : hooks.post) replace(result, hook.function(result, grads), node, "hook");
+  return result;
+}
+
+TensorList Engine::apply(Node& node, TensorList grads, const Hooks* hooks) {
+  if (!hooks) return run_node(node, std::move(grads));
+  for (const auto& hook : hooks->pre) replace(grads, hook.function(grads), node, "prehook");
+  const TensorList kept = hooks->post.empty() ? TensorList() : grads;
+  TensorList result = run_node(node, std::move(grads));
   if (node.is_accumulator) {
     for (const auto& hook : hooks->accumulated) hook.function();
   }
-  return result;
+  return hooks->post.empty() ? result : run_post_hooks(*hooks, node, std::move(result), kept);
 }
 
 // In anomaly mode: a failure names the line of the program that recorded the node.
@@ -324,17 +352,21 @@ void Engine::process(uint32_t place) {
   std::shared_ptr<const Hooks> hooks;
   if (node.has_hooks.load(std::memory_order_acquire)) hooks = hooks_of(node);
 
-  const bool any = !grads.empty();
-  if (any && hooks) run_tensor_hooks(*hooks, grads, node);
-  if (any && captured) capture(place, grads);
+  if (!needed && !captured) return;
+  // As in PyTorch: a gradient that is captured has passed the hooks only where it goes no further.
+  if (captured && needed && !grads.empty()) capture(place, grads);
+  if (hooks) {
+    grads.resize(node.results.size());
+    run_tensor_hooks(*hooks, grads, node);
+  }
+  if (!needed && !grads.empty()) capture(place, grads);
   if (!needed) return;
-  if (!any) {
+  if (grads.empty()) {
     for (const Edge& edge : node.edges) {
       if (edge) deliver(edge, {}, node.name());
     }
     return;
   }
-  if (node.fill_missing && grads.size() > 1) fill_missing(node, grads);
   TensorList result = anomaly_enabled() ? watched_apply(node, std::move(grads), hooks.get())
                                         : apply(node, std::move(grads), hooks.get());
   for (size_t i = 0; i < node.edges.size(); ++i) {
@@ -342,52 +374,50 @@ void Engine::process(uint32_t place) {
   }
 }
 
-TensorList Engine::results(const TensorList& inputs) {
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (options_.accumulate) {
-      if (!captured_[i].defined()) continue;
-      const AutogradMeta* meta = meta_of(inputs[i]);
-      if (!meta->slot) retain_grad(inputs[i]);
-      meta->slot->accumulate(std::move(captured_[i]), arith::dense_strides(inputs[i]));
-    } else {
-      WEFT_CHECK(captured_[i].defined() || options_.allow_unused, op_,
-                 ": expected inputs that the roots depend on, got input ", i,
-                 " that is not part of their graph; use allow_unused=True");
-    }
+void Engine::check_found() {
+  for (size_t i = 0; i < captured_.size(); ++i) {
+    WEFT_CHECK(captured_[i].defined() || options_.allow_unused, op_,
+               ": expected inputs that the roots depend on, got input ", i,
+               " that is not part of their graph; use allow_unused=True");
   }
-  return options_.accumulate ? TensorList() : std::move(captured_);
 }
 
-TensorList Engine::run(const TensorList& roots, const TensorList& grads, const TensorList& inputs) {
+TensorList Engine::run(Targets roots, const TensorList& grads, Targets inputs) {
   GradGuard guard(options_.create_graph);
-  TensorList root_grads = root_gradients(roots, grads);
+  TensorList root_grads = root_gradients(std::move(roots), grads);
   discover();
   restricted_ = !inputs.empty();
   if (restricted_) {
-    captured_.resize(inputs.size());
-    ask_for(inputs);
+    if (!options_.accumulate) captured_.resize(inputs.size());
+    ask_for(std::move(inputs));
     mark_needed();
-    if (options_.accumulate) run_asked_leaves();
+    if (options_.accumulate) run_asked();
     mode.filter_edges = true;
   }
   count_gradients();
   start(std::move(root_grads));
   while (task_->has_ready()) process(task_->pop_ready());
-  TensorList found = restricted_ ? results(inputs) : TensorList();
+  check_found();
   for (size_t i = 0; i < task_->at_end.size(); ++i) {  // one may ask for further ones
     const AccumulatedHook function = std::move(task_->at_end[i]);
     function();
   }
-  return found;
+  return std::move(captured_);
 }
 
 }  // namespace
 
-TensorList backward(const TensorList& roots, const TensorList& grads, const TensorList& inputs,
-                    BackwardOptions options) {
+TensorList backward_of(Targets roots, const TensorList& grads, Targets inputs,
+                       BackwardOptions options) {
   WEFT_CHECK(options.accumulate || !inputs.empty(), "grad: expected at least one input, got none");
   Engine engine(options, options.accumulate ? "backward" : "grad");
-  return engine.run(roots, grads, inputs);
+  return engine.run(std::move(roots), grads, std::move(inputs));
+}
+
+TensorList backward(const TensorList& roots, const TensorList& grads, const TensorList& inputs,
+                    BackwardOptions options) {
+  return backward_of(Targets(roots.begin(), roots.end()), grads,
+                     Targets(inputs.begin(), inputs.end()), options);
 }
 
 }  // namespace weft::autograd

@@ -89,11 +89,16 @@ void remove_all_hooks(Node& node) {
     hooks.pre.clear();
     hooks.post.clear();
     hooks.accumulated.clear();
+    hooks.metadata = nullptr;
   });
 }
 
 void set_origin(Node& node, std::string origin) {
   HooksEditor::edit(node, [&](Hooks& hooks) { hooks.origin = std::move(origin); });
+}
+
+void set_metadata(Node& node, std::shared_ptr<void> metadata) {
+  HooksEditor::edit(node, [&](Hooks& hooks) { hooks.metadata = std::move(metadata); });
 }
 
 void add_retained(Node& node, uint32_t index, Ref<GradSlot> slot) {

@@ -34,7 +34,8 @@ struct Hooks {
   std::vector<Entry<PreHook>> pre;
   std::vector<Entry<PostHook>> post;
   std::vector<Entry<AccumulatedHook>> accumulated;
-  std::string origin;  // anomaly mode: where the node was recorded
+  std::string origin;              // anomaly mode: where the node was recorded
+  std::shared_ptr<void> metadata;  // of the bindings: what a program hung on the node
 };
 
 // Each returns an id for remove_hook. RuntimeError for a tensor that does not require grad.
@@ -43,8 +44,9 @@ uint64_t register_accumulated_hook(const Tensor& leaf, AccumulatedHook hook);
 uint64_t register_pre_hook(Node& node, PreHook hook);
 uint64_t register_post_hook(Node& node, PostHook hook);
 void remove_hook(Node& node, uint64_t id);  // does nothing when it is gone
-void remove_all_hooks(Node& node);
+void remove_all_hooks(Node& node);          // and metadata
 void set_origin(Node& node, std::string origin);
+void set_metadata(Node& node, std::shared_ptr<void> metadata);
 
 std::shared_ptr<const Hooks> hooks_of(const Node& node);
 void add_retained(Node& node, uint32_t index, Ref<GradSlot> slot);

@@ -252,8 +252,20 @@ struct BackwardOptions {
   bool accumulate = true;  // add into .grad of leaves; false: return gradients of `inputs`
   bool allow_unused = false;
 };
+// Where a run of backward starts or ends: a tensor, or an edge of the graph alone.
+struct Target {
+  Target(Tensor given) : tensor(std::move(given)) {}
+  Target(Edge given) : edge(std::move(given)) {}
+
+  Tensor tensor;  // undefined: an edge, or nothing
+  Edge edge;
+};
+using Targets = std::vector<Target>;
 // Runs in the calling thread. grads[i] may be undefined for a one-element root (means 1).
-// With `inputs`, only their gradients are computed (and accumulated or returned).
+// With `inputs`, only their gradients are computed (and accumulated or returned). An edge has no
+// place for a gradient: it accumulates where its node does.
+TensorList backward_of(Targets roots, const TensorList& grads, Targets inputs,
+                       BackwardOptions options);
 TensorList backward(const TensorList& roots, const TensorList& grads, const TensorList& inputs,
                     BackwardOptions options);
 

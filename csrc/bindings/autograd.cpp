@@ -50,10 +50,44 @@ namespace {
 // The Python object of a node. One at a time: the node knows it while it lives.
 struct NodeObject {
   Ref<Node> node;
-  explicit NodeObject(Ref<Node> held) : node(std::move(held)) {}
+  Object held;  // a list of all Python objects that the node holds, for the collector
+
+  explicit NodeObject(Ref<Node> of) : node(std::move(of)) { hold(); }
   NodeObject(const NodeObject&) = delete;
   ~NodeObject() { node->python_wrapper = nullptr; }
+
+  // To be called when the node holds others than before.
+  void hold() {
+    Object list = Object::checked(PyList_New(0));
+    const visitproc append = [](PyObject* object, void* to) {
+      return PyList_Append(static_cast<PyObject*>(to), object);
+    };
+    check_status(visit_node(*node, append, list.get(), true));
+    held = PyList_GET_SIZE(list.get()) ? std::move(list) : Object();
+  }
 };
+
+int node_traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (!nb::inst_ready(self)) return 0;
+  const NodeObject* object = nb::inst_ptr<NodeObject>(self);
+  Py_VISIT(object->held.get());
+  return object->node->use_count() == 1 ? visit_node(*object->node, visit, arg) : 0;
+}
+
+int node_clear(PyObject* self) {
+  NodeObject* object = nb::inst_ptr<NodeObject>(self);
+  const Object held = std::exchange(object->held, Object());
+  if (object->node->use_count() == 1) clear_node(*object->node);
+  return 0;
+}
+
+// The object of a node that holds others than before.
+nb::object changed(const Ref<Node>& node) {
+  nb::object object = nb::steal(wrap_node(node));
+  nb::inst_ptr<NodeObject>(object)->hold();
+  return object;
+}
 
 Object call(const Shared& function, std::initializer_list<PyObject*> args) {
   return Object::checked(PyObject_Vectorcall(function.get(), args.begin(), args.size(), nullptr));
@@ -108,10 +142,10 @@ struct PythonAccumulatedHook {
 };
 
 template <class Held, class Entry>
-int visit_hooks(const std::vector<Entry>& entries, visitproc visit, void* arg) {
+int visit_hooks(const std::vector<Entry>& entries, visitproc visit, void* arg, bool all) {
   for (const Entry& entry : entries) {
     const Held* hook = entry.function.template target<Held>();
-    if (hook && hook->held.use_count() == 1) Py_VISIT(hook->held.get());
+    if (hook && (all || hook->held.use_count() == 1)) Py_VISIT(hook->held.get());
   }
   return 0;
 }
@@ -140,9 +174,31 @@ nb::object next_functions(const NodeObject& self) {
   return nb::tuple(list);
 }
 
+// What a program hung on the node; in anomaly mode also where it was recorded, by PyTorch's name.
+nb::object metadata(NodeObject& self) {
+  const std::shared_ptr<const autograd::Hooks> hooks = autograd::hooks_of(*self.node);
+  if (hooks && hooks->metadata) return nb::borrow(static_cast<PyObject*>(hooks->metadata.get()));
+  nb::dict made;
+  if (hooks && !hooks->origin.empty()) {
+    nb::list lines;
+    lines.append(hooks->origin);
+    made["traceback_"] = lines;
+  }
+  autograd::set_metadata(*self.node, share(made.ptr()));
+  self.hold();
+  return std::move(made);
+}
+
 void bind_node(nb::module_& module) {
-  nb::class_<NodeObject>(module, "Node", "One recorded operator call.")
-      .def("name", [](const NodeObject& self) { return self.node->name(); })
+  static PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(node_traverse)},
+                                {Py_tp_clear, reinterpret_cast<void*>(node_clear)},
+                                {0, nullptr}};
+  nb::class_<NodeObject>(module, "Node", "One recorded operator call.", nb::type_slots(slots))
+      .def("name",
+           [](const NodeObject& self) {
+             return str(self.node->is_accumulator ? "torch::autograd::" : "", self.node->name());
+           })
+      .def_prop_ro("metadata", metadata, "A dict that stays with the node.")
       .def("__repr__",
            [](const NodeObject& self) {
              return str("<", self.node->name(), " object at ", static_cast<void*>(self.node.get()),
@@ -171,17 +227,25 @@ void bind_node(nb::module_& module) {
       .def_prop_ro("next_functions", next_functions,
                    "A tuple of (Node or None, input number), one per differentiable input.")
       .def("_register_hook",
-           [](const NodeObject& self, nb::handle hook) {
+           [](NodeObject& self, nb::handle hook) {
              check_callable("register_hook", hook);
-             return autograd::register_post_hook(*self.node, PythonPostHook{share(hook.ptr())});
+             const PythonPostHook held{share(hook.ptr())};
+             const uint64_t id = autograd::register_post_hook(*self.node, held);
+             self.hold();
+             return id;
            })
       .def("_register_prehook",
-           [](const NodeObject& self, nb::handle hook) {
+           [](NodeObject& self, nb::handle hook) {
              check_callable("register_prehook", hook);
-             return autograd::register_pre_hook(*self.node, PythonPreHook{share(hook.ptr())});
+             const PythonPreHook held{share(hook.ptr())};
+             const uint64_t id = autograd::register_pre_hook(*self.node, held);
+             self.hold();
+             return id;
            })
-      .def("_remove_hook",
-           [](const NodeObject& self, uint64_t id) { autograd::remove_hook(*self.node, id); });
+      .def("_remove_hook", [](NodeObject& self, uint64_t id) {
+        autograd::remove_hook(*self.node, id);
+        self.hold();
+      });
 }
 
 void bind_mode(nb::module_& module) {
@@ -214,7 +278,7 @@ void bind_hooks(nb::module_& module) {
     const Tensor& target = tensor_argument("register_hook", tensor);
     const uint64_t id = autograd::register_hook(target, PythonTensorHook{share(hook.ptr())});
     track_wrapper(tensor.ptr());
-    return nb::make_tuple(nb::steal(wrap_node(autograd::gradient_edge(target).node)), id);
+    return nb::make_tuple(changed(autograd::gradient_edge(target).node), id);
   });
   module.def(
       "running_backwards",
@@ -236,21 +300,26 @@ void bind_hooks(nb::module_& module) {
     const uint64_t id =
         autograd::register_accumulated_hook(target, PythonAccumulatedHook{share(hook.ptr())});
     track_wrapper(tensor.ptr());
-    return nb::make_tuple(nb::steal(wrap_node(autograd::gradient_edge(target).node)), id);
+    return nb::make_tuple(changed(autograd::gradient_edge(target).node), id);
   });
+}
+
+autograd::Targets targets_of(const char* op, const char* what, nb::handle objects) {
+  autograd::Targets targets;
+  for (const nb::handle each : objects) targets.push_back(target_of(op, what, each.ptr()));
+  return targets;
 }
 
 nb::object run_backward(nb::handle roots, nb::handle grads, nb::handle inputs, bool retain_graph,
                         bool create_graph, bool accumulate, bool allow_unused) {
   const char* op = accumulate ? "backward" : "grad";
-  const TensorList root_list = tensors_or_none(op, "roots", roots.ptr());
+  autograd::Targets from = targets_of(op, "roots", roots), to = targets_of(op, "inputs", inputs);
   const TensorList grad_list = tensors_or_none(op, "gradients", grads.ptr());
-  const TensorList input_list = tensors_or_none(op, "inputs", inputs.ptr());
   TensorList result;
   {
     ReleaseGil release;
-    result = autograd::backward(root_list, grad_list, input_list,
-                                {retain_graph, create_graph, accumulate, allow_unused});
+    result = autograd::backward_of(std::move(from), grad_list, std::move(to),
+                                   {retain_graph, create_graph, accumulate, allow_unused});
   }
   return nb::steal(wrap_tuple(result));
 }
@@ -272,16 +341,19 @@ nb::handle node_class(const Node& node) {
 
 }  // namespace
 
-int visit_node(Node& node, visitproc visit, void* arg) {
+int visit_node(Node& node, visitproc visit, void* arg, bool all) {
   if (node.has_hooks.load(std::memory_order_acquire)) {
     const std::shared_ptr<const autograd::Hooks> hooks = autograd::hooks_of(node);
-    int status = visit_hooks<PythonTensorHook>(hooks->tensor, visit, arg);
-    if (!status) status = visit_hooks<PythonPreHook>(hooks->pre, visit, arg);
-    if (!status) status = visit_hooks<PythonPostHook>(hooks->post, visit, arg);
-    if (!status) status = visit_hooks<PythonAccumulatedHook>(hooks->accumulated, visit, arg);
+    int status = visit_hooks<PythonTensorHook>(hooks->tensor, visit, arg, all);
+    if (!status) status = visit_hooks<PythonPreHook>(hooks->pre, visit, arg, all);
+    if (!status) status = visit_hooks<PythonPostHook>(hooks->post, visit, arg, all);
+    if (!status) status = visit_hooks<PythonAccumulatedHook>(hooks->accumulated, visit, arg, all);
     if (status) return status;
+    if (all || hooks->metadata.use_count() == 1) {
+      Py_VISIT(static_cast<PyObject*>(hooks->metadata.get()));
+    }
   }
-  return visit_function(node, visit, arg);
+  return visit_function(node, visit, arg, all);
 }
 
 void clear_node(Node& node) {
@@ -297,6 +369,22 @@ PyObject* wrap_node(const Ref<Node>& node) {
   return made.release().ptr();
 }
 
+bool is_edge(PyObject* object) {
+  return PyTuple_Check(object) && PyTuple_GET_SIZE(object) >= 2 &&
+         nb::isinstance<NodeObject>(PyTuple_GET_ITEM(object, 0));
+}
+
+autograd::Target target_of(const char* op, const char* what, PyObject* object) {
+  if (!is_edge(object)) return tensor_or_none(op, what, object);
+  const Ref<Node>& node = nb::inst_ptr<NodeObject>(PyTuple_GET_ITEM(object, 0))->node;
+  uint32_t index = 0;
+  const bool known =
+      nb::try_cast(nb::handle(PyTuple_GET_ITEM(object, 1)), index) && index < node->results.size();
+  WEFT_CHECK(known, op, ": expected a GradientEdge to one of ", node->results.size(),
+             " results of ", node->name(), ", got another");
+  return autograd::Edge{node, index};
+}
+
 void bind_autograd(nb::module_& parent) {
   nb::module_ module = parent.def_submodule("_autograd");
   bind_node(module);
@@ -308,6 +396,7 @@ void bind_autograd(nb::module_& parent) {
   module.def("gradient_edge", [](nb::handle tensor) {
     const autograd::Edge edge =
         autograd::gradient_edge(tensor_argument("get_gradient_edge", tensor));
+    track_wrapper(tensor.ptr());
     return nb::make_tuple(nb::steal(wrap_node(edge.node)), edge.index);
   });
 }

@@ -44,9 +44,9 @@ class FunctionNode final : public Node {
   }
 
   // The collector's view: what this node holds of Python.
-  int visit(visitproc visit, void* arg) const {
-    if (backward_.use_count() == 1) Py_VISIT(backward_.get());
-    if (context_.use_count() == 1) Py_VISIT(context_.get());
+  int visit(visitproc visit, void* arg, bool all) const {
+    if (all || backward_.use_count() == 1) Py_VISIT(backward_.get());
+    if (all || context_.use_count() == 1) Py_VISIT(context_.get());
     return 0;
   }
   void clear() { const Shared backward = std::move(backward_), context = std::move(context_); }
@@ -210,9 +210,9 @@ nb::object saved_tensors(const FunctionLink& link) {
 
 }  // namespace
 
-int visit_function(Node& node, visitproc visit, void* arg) {
+int visit_function(Node& node, visitproc visit, void* arg, bool all) {
   const auto* function = dynamic_cast<const FunctionNode*>(&node);
-  return function ? function->visit(visit, arg) : 0;
+  return function ? function->visit(visit, arg, all) : 0;
 }
 
 void clear_function(Node& node) {

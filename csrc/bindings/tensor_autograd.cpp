@@ -1,5 +1,6 @@
 // Tensor methods about the recorded graph. Hooks need Python callables and live in autograd.cpp.
 #include "bindings/args.h"
+#include "bindings/autograd.h"
 #include "bindings/errors.h"
 #include "bindings/tensor_methods.h"
 #include "bindings/tensor_object.h"
@@ -8,23 +9,23 @@ namespace weft::py {
 namespace {
 
 // None, one tensor, or anything that gives some.
-TensorList tensors_arg(const char* op, const char* name, PyObject* object) {
-  TensorList tensors;
-  if (absent(object)) return tensors;
-  if (is_tensor(object)) return {unwrap(object)};
+autograd::Targets targets_arg(const char* op, const char* name, PyObject* object) {
+  if (absent(object)) return {};
+  if (is_tensor(object) || is_edge(object)) return {target_of(op, name, object)};
   Object iterator = Object::steal(PyObject_GetIter(object));
   if (!iterator) PyErr_Clear();
   WEFT_CHECK_TYPE(iterator, op, ": expected argument '", name,
                   "' of type Tensor or tuple of Tensors, got ", short_type_name(object));
   Object items = Object::checked(PySequence_List(iterator.get()));
+  autograd::Targets targets;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {
     PyObject* item = PyList_GET_ITEM(items.get(), i);
-    WEFT_CHECK_TYPE(is_tensor(item), op, ": expected argument '", name,
+    WEFT_CHECK_TYPE(is_tensor(item) || is_edge(item), op, ": expected argument '", name,
                     "' of type Tensor or tuple of Tensors, got ", short_type_name(object), " with ",
                     short_type_name(item));
-    tensors.push_back(unwrap(item));
+    targets.push_back(target_of(op, name, item));
   }
-  return tensors;
+  return targets;
 }
 
 }  // namespace
@@ -64,14 +65,14 @@ PyObject* tensor_backward(PyObject* self, PyObject* const* args, Py_ssize_t coun
     autograd::BackwardOptions options;
     options.create_graph = bool_arg("backward", "create_graph", create, false);
     options.retain_graph = bool_arg("backward", "retain_graph", retain, options.create_graph);
-    TensorList targets = tensors_arg("backward", "inputs", inputs);
+    autograd::Targets targets = targets_arg("backward", "inputs", inputs);
     WEFT_CHECK(absent(inputs) || !targets.empty(),
                "backward: expected at least one of inputs, got none");
-    TensorList roots{unwrap(self)};
-    TensorList grads{absent(gradient) ? Tensor() : unwrap(gradient)};
+    autograd::Targets roots{unwrap(self)};
+    const TensorList grads{absent(gradient) ? Tensor() : unwrap(gradient)};
     {
       ReleaseGil release;
-      autograd::backward(roots, grads, targets, options);
+      autograd::backward_of(std::move(roots), grads, std::move(targets), options);
     }
     return new_ref(Py_None);
   });

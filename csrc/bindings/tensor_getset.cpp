@@ -28,6 +28,14 @@ Tensor gradient(const Tensor& t) {
   return found;
 }
 
+// What a program hangs on the node may refer to the tensor: the collector has to come by.
+Ref<autograd::Node> history(const Tensor& t) {
+  Ref<autograd::Node> node = autograd::grad_fn(t);
+  auto* self = static_cast<PyObject*>(t.impl()->wrapper.object);
+  if (node && !PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
+  return node;
+}
+
 uint32_t version(const Tensor& t) {
   WEFT_CHECK(!t.impl()->inference,
              "_version: expected a tensor made outside of inference mode, got one made inside: "
@@ -119,8 +127,7 @@ PyGetSetDef tensor_getset[] = {
         Traced<"set_requires_grad", set_requires_grad>::call),
     attribute<"grad", kBoth, gradient>("The gradient that backward left, or None.",
                                        Traced<"set_grad", set_grad>::call),
-    attribute<"grad_fn", kOverride, autograd::grad_fn>(
-        "The graph node that made it; None for leaves."),
+    attribute<"grad_fn", kOverride, history>("The graph node that made it; None for leaves."),
     attribute<"is_leaf", kOverride, autograd::is_leaf>("Whether no recorded operator made it."),
     attribute<"retains_grad", kOverride, autograd::retains_grad>(
         "Whether retain_grad() was asked for."),

@@ -54,12 +54,13 @@ bool worth_keeping(TensorObject* self) {
          interpreter_alive();
 }
 
-// The node of the tensor's history, when tensor and node have no other owner.
+// The node of the tensor's history, when tensor and node have no other owner, but for the node's
+// Python object.
 autograd::Node* own_node(TensorObject* self) {
   const TensorImpl* impl = self->tensor.impl();
   if (!impl || impl->wrapper.owned || impl->use_count() != 1 || !impl->autograd) return nullptr;
   autograd::Node* node = autograd::meta_of(self->tensor)->node.get();
-  return node && node->use_count() == 1 ? node : nullptr;
+  return node && node->use_count() == 1 + (node->python_wrapper ? 1 : 0) ? node : nullptr;
 }
 
 // The wrapper lost its tensor's last owner but was found through a weak reference: it gets the
@@ -183,7 +184,8 @@ int tensor_traverse(PyObject* object, visitproc visit, void* arg) {
 
 int tensor_clear(PyObject* object) {
   Py_CLEAR(as_object(object)->dict);
-  if (const Ref<autograd::Node> node(own_node(as_object(object))); node) clear_node(*node);
+  autograd::Node* node = own_node(as_object(object));
+  if (node && !node->python_wrapper) clear_node(*Ref<autograd::Node>(node));
   return 0;
 }
 

@@ -179,7 +179,7 @@ def test_scripted_training_takes_one_node_for_a_group():
     f(x, y)  # the very first call is not optimised
     out = f(x, y)
     assert out.grad_fn.name() == "FusedBackward"
-    assert out.grad_fn.next_functions[0][0].name() == "AccumulateGrad"
+    assert out.grad_fn.next_functions[0][0].name() == "torch::autograd::AccumulateGrad"
 
 
 # ---- row operators ----

@@ -8,8 +8,9 @@ from typing import Any, TypeAlias
 
 from weft import _C
 from weft._C import Tensor
+from weft.autograd.graph import GradientEdge
 
-Tensors: TypeAlias = Tensor | Iterable[Tensor]
+Tensors: TypeAlias = Tensor | GradientEdge | Iterable[Tensor | GradientEdge]
 Gradients: TypeAlias = Tensor | Iterable[Tensor | None] | None
 
 
@@ -29,8 +30,10 @@ def backward(
     - grad_variables: the old name of `grad_tensors`.
     - inputs: compute only the gradients of these, leaves or not.
 
-    Raises RuntimeError when a tensor does not require grad, when a gradient is missing or has the
-    wrong shape, and when the graph was freed by an earlier backward.
+    Edges of the graph (weft.autograd.graph.get_gradient_edge) may stand for tensors; among `inputs`
+    only those of leaves have a `.grad` to fill. Raises RuntimeError when a tensor does not require
+    grad, when a gradient is missing or has the wrong shape, and when the graph was freed by an
+    earlier backward.
     """
     if grad_variables is not None:
         if grad_tensors is not None:
@@ -67,7 +70,8 @@ def grad(
       that dim as well.
     - materialize_grads: give zeros instead of None for such inputs.
 
-    Raises RuntimeError as `backward` does.
+    Edges of the graph (weft.autograd.graph.get_gradient_edge) may stand for tensors. Raises
+    RuntimeError as `backward` does.
     """
     if not only_inputs:
         warnings.warn(
@@ -91,12 +95,21 @@ def grad(
     result = tuple(_as_of(target, got) for target, got in zip(targets, result))
     if materialize_grads:
         return tuple(
-            _C.zeros_like(target) if got is None else got for target, got in zip(targets, result)
+            _zeros_of(target) if got is None else got for target, got in zip(targets, result)
         )
     return result
 
 
-def _as_of(target: Tensor, got: Tensor | None) -> Tensor | None:
+def _zeros_of(target: Tensor | GradientEdge) -> Tensor:
+    if isinstance(target, GradientEdge):
+        raise RuntimeError(
+            "grad: expected inputs that the outputs depend on where they are edges of the graph, "
+            "got another with materialize_grads=True"
+        )
+    return _C.zeros_like(target)
+
+
+def _as_of(target: Tensor | GradientEdge, got: Tensor | None) -> Tensor | None:
     """The gradient of a tensor whose class has its own (weft.sparse) as one of that class."""
     made = None if got is None else getattr(type(target), "_gradient", None)
     return got if made is None else made(target, got)
@@ -110,8 +123,8 @@ def _start(*args: Any) -> Any:
 
 
 def _grad_batched(
-    outputs: tuple[Tensor, ...],
-    inputs: tuple[Tensor, ...],
+    outputs: tuple[Tensor | GradientEdge, ...],
+    inputs: tuple[Tensor | GradientEdge, ...],
     batch: tuple[Tensor | None, ...],
     retain_graph: bool | None,
     create_graph: bool,
@@ -140,15 +153,15 @@ def _grad_batched(
         for i in range(count)
     ]
     if not rows:
-        return tuple(target.new_zeros((0, *target.shape)) for target in inputs)
+        return tuple(_C.stack([_zeros_of(each)])[:0] for each in inputs)
     return tuple(
         None if column[0] is None else _C.stack(column)  # type: ignore[misc]
         for column in zip(*rows)
     )
 
 
-def _as_tuple(op: str, what: str, value: Tensors) -> tuple[Tensor, ...]:
-    if isinstance(value, Tensor):
+def _as_tuple(op: str, what: str, value: Tensors) -> tuple[Any, ...]:
+    if isinstance(value, Tensor | GradientEdge):
         return (value,)
     if not isinstance(value, Iterable):
         got = type(value).__name__

@@ -17,10 +17,20 @@ Node = _autograd.Node
 
 
 class GradientEdge(NamedTuple):
-    """Where the gradient of a tensor arrives: result `output_nr` of `node`."""
+    """Where the gradient of a tensor arrives: result `output_nr` of `node`.
+
+    It stands for its tensor in weft.autograd.grad and backward. The node keeps its part of the
+    graph alive; `ownership_token`, which does in PyTorch, is None.
+
+    >>> x = weft.ones(2, requires_grad=True)
+    >>> edge, y = get_gradient_edge(x), x * 3
+    >>> weft.autograd.grad(y.sum(), edge)
+    (tensor([3., 3.]),)
+    """
 
     node: Any
     output_nr: int
+    ownership_token: Any = None
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
@@ -65,6 +75,10 @@ class saved_tensors_hooks:
     def __enter__(self) -> None:
         if _saved_hooks.refusal is not None:
             raise RuntimeError(_saved_hooks.refusal)
+        for hook in (self.pack_hook, self.unpack_hook):
+            if not callable(hook):
+                got = type(hook).__name__
+                raise TypeError(f"saved_tensors_hooks: expected two callables, got {got}")
         _autograd.push_saved_hooks(self.pack_hook, self.unpack_hook)
         _saved_hooks.depth += 1
 
@@ -96,7 +110,8 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
 
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     """Counts a write to a tensor, or to several, that was done past the library: a graph that saved
-    one raises in backward. RuntimeError for tensors of inference mode.
+    one raises in backward. Tensors of inference mode, which count none, stay as they are. TypeError
+    for what is no tensor.
 
     >>> x = weft.zeros(2)
     >>> increment_version(x)
@@ -104,11 +119,10 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     1
     """
     for each in (tensor,) if isinstance(tensor, Tensor) else tensor:
-        if each.is_inference():
-            raise RuntimeError(
-                "increment_version: expected tensors made outside of inference mode, got another"
-            )
-        each.detach().as_strided((0,), (1,)).zero_()
+        if not isinstance(each, Tensor):
+            raise TypeError(f"increment_version: expected tensors, got {type(each).__name__}")
+        if not each.is_inference():
+            each.detach().as_strided((0,), (1,)).zero_()
 
 
 class save_on_cpu(saved_tensors_hooks):
@@ -151,8 +165,8 @@ class allow_mutation_on_saved_tensors:
             raise RuntimeError(
                 "allow_mutation_on_saved_tensors: expected one block, got a nested one"
             )
-        allow_mutation_on_saved_tensors._active = self._open = True
         self._hooks.__enter__()
+        allow_mutation_on_saved_tensors._active = self._open = True
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -173,10 +187,11 @@ class HookHandle(RemovableHandle):
 
 
 def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> HookHandle:
-    """Calls `hook(grad)` whenever the gradient of this tensor is known.
+    """Calls `hook(grad)` whenever the gradient of this tensor is known; with None where backward
+    comes to it without one, as to a result that is not used.
 
-    A tensor that the hook returns replaces the gradient. Raises RuntimeError when the tensor does
-    not require grad.
+    A tensor of the same shape and dtype that the hook returns replaces the gradient. Raises
+    RuntimeError when the tensor does not require grad.
     """
     return HookHandle(*_autograd.register_hook(self, hook))
 
@@ -221,13 +236,16 @@ def register_multi_grad_hook(
     """Calls fn once a run of backward, for several tensors together.
 
     mode="all": `fn(grads)` when the gradients of all `tensors` that the run reaches are known, None
-    for the others. mode="any": `fn(grad)` with the first of them. Raises ValueError for other modes
-    and RuntimeError for a tensor that does not require grad.
+    for the others. mode="any": `fn(grad)` with the first of them; tensors that do not require grad
+    are passed over. Raises ValueError for other modes and, with "all", RuntimeError for such a
+    tensor.
     """
     if mode not in ("all", "any"):
         raise ValueError(f"register_multi_grad_hook: expected mode 'all' or 'any', got {mode!r}")
     if not callable(fn):
         raise TypeError(f"register_multi_grad_hook: expected a callable, got {type(fn).__name__}")
+    if mode == "any":
+        tensors = [tensor for tensor in tensors if tensor.requires_grad]
     gathered = _Gathered(tensors, fn, mode == "all")
 
     def hook_of(index: int) -> Callable[[Tensor], None]:
@@ -239,14 +257,14 @@ def register_multi_grad_hook(
 def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], Any]) -> HookHandle:
     """Calls `hook(tensor)` after backward has added to the `.grad` of this leaf.
 
-    Raises RuntimeError during backward where the hook returns something.
+    Raises TypeError during backward where the hook returns something.
     """
     tensor = weakref.ref(self)
 
     def run() -> None:
         target = tensor()
         if target is not None and (got := hook(target)) is not None:
-            raise RuntimeError(
+            raise TypeError(
                 "register_post_accumulate_grad_hook: expected a hook that returns None, "
                 f"got {type(got).__name__}"
             )
@@ -267,18 +285,42 @@ def _node_register_prehook(self: Any, hook: Callable[..., Any]) -> HookHandle:
     return HookHandle(self, self._register_prehook(hook))
 
 
+def _register_hook_dict(self: Any, tensor: Tensor) -> None:
+    """What tensor._backward_hooks holds is called, in its order, as hooks of the tensor are."""
+    hooks = tensor._backward_hooks
+
+    def run(grad: Tensor | None) -> Tensor | None:
+        for hook in list(hooks.values()):
+            found = hook(grad)
+            grad = grad if found is None else found
+        return grad
+
+    _autograd.register_hook(tensor, run)
+
+
 def _node_getattr(self: Any, name: str) -> Any:
     """Nodes of leaves show their `variable`, those of custom Functions what is on their `ctx`."""
-    if name == "variable" and self.name() == "AccumulateGrad":
+    if name == "variable" and self.name() == "torch::autograd::AccumulateGrad":
         return self._leaf
     context = None if name.startswith("__") else self._context
     if context is None:
-        raise AttributeError(f"'{self.name()}' object has no attribute {name!r}")
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute {name!r}")
     return getattr(context, name)
 
 
+def _node_setattr(self: Any, name: str, value: Any) -> None:
+    """Attributes of the node of a custom Function are those of its `ctx`."""
+    context = self._context
+    if context is None:
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute {name!r}")
+    setattr(context, name, value)
+
+
 Node.__getattr__ = _node_getattr
+Node.__setattr__ = _node_setattr
 Node.register_hook = _node_register_hook
 Node.register_prehook = _node_register_prehook
+Node._register_hook_dict = _register_hook_dict
+Tensor._backward_hooks = None  # type: ignore[attr-defined]
 Tensor.register_hook = register_hook
 Tensor.register_post_accumulate_grad_hook = register_post_accumulate_grad_hook

@@ -94,11 +94,11 @@ class SparseTensor(Tensor):
         """Whether the layout is sparse_csr."""
         return bool(self.layout is _C.sparse_csr)
 
-    def register_hook(self, hook: Callable[[Tensor], Any]) -> Any:
+    def register_hook(self, hook: Callable[..., Any]) -> Any:
         """Calls hook(gradient), of this layout, before the gradient goes on."""
 
-        def on_values(grad: Tensor) -> Tensor | None:
-            found = hook(self._gradient(grad))
+        def on_values(grad: Tensor | None) -> Tensor | None:
+            found = hook(None if grad is None else self._gradient(grad))
             return values_of(found) if is_sparse(found) else found
 
         return super().register_hook(on_values)

@@ -184,8 +184,8 @@ class FlopCounterMode(TorchFunctionMode):
         if not wanted or not outputs:
             return
 
-        def on_gradient(grad: Tensor) -> None:
-            if self._active:
+        def on_gradient(grad: Tensor | None) -> None:
+            if self._active and grad is not None:
                 self._add(_key(product.backward), wanted * product.flops, names)
 
         outputs[0].register_hook(on_gradient)

@@ -54,6 +54,8 @@ def _run_backward(
     """weft.autograd.backward and grad."""
     if accumulate and targets:
         raise RuntimeError("trace: expected autograd.backward without inputs, got some")
+    if not all(isinstance(each, Tensor) for each in (*roots, *targets)):
+        raise RuntimeError("trace: expected gradients of tensors, got those of edges of the graph")
     tensors, optionals = ty.ListType(ty.TENSOR), ty.ListType(ty.OptionalType(ty.TENSOR))
     values = [convert(rec, tensors, roots)]
     if not accumulate:
