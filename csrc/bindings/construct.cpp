@@ -8,6 +8,7 @@
 #include "bindings/hooked.h"
 #include "bindings/tensor_object.h"
 #include "core/warning.h"
+#include "ops/factory.h"
 #include "ops_copying.h"
 
 namespace weft::py {
@@ -403,7 +404,7 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
       for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(list); ++i) {
         sizes.push_back(int_arg("Tensor", "size", PyTuple_GET_ITEM(list, i)));
       }
-      made = Tensor::empty(sizes, default_dtype(), {}, "Tensor");
+      made = native::unset(Tensor::empty(sizes, default_dtype(), {}, "Tensor"));
     } else {
       made = tensor_from_data("Tensor", first, default_dtype());
     }

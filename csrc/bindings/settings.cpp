@@ -5,6 +5,7 @@
 #include "bindings/objects.h"
 #include "core/profiler.h"
 #include "core/thread_pool.h"
+#include "ops/factory.h"
 
 namespace nb = nanobind;
 
@@ -23,6 +24,8 @@ void bind_dtypes(nb::module_& module) {
              "Sets the dtype of new floating tensors. TypeError unless it is floating.");
   module.def("promote_types", &promote, nb::arg("type1"), nb::arg("type2"),
              "The dtype that both dtypes are converted to.");
+  module.def("_set_fills_unset_memory", &native::set_fills_unset_memory, nb::arg("fills"),
+             "Whether new memory is filled with NaN, or the largest of other numbers.");
   module.def("can_cast", &can_cast, nb::arg("from_"), nb::arg("to"),
              "Whether results of the first dtype may be written into the second.");
 }

@@ -1,6 +1,9 @@
 // Tensors made from sizes or from the form of another one.
 #include "ops/factory.h"
 
+#include <atomic>
+#include <cmath>
+
 #include "native_factories.h"
 #include "ops/support.h"
 
@@ -13,7 +16,27 @@ void zero_memory(const Tensor& tensor) {
   if (bytes > 0) std::memset(tensor.data(), 0, bytes);
 }
 
+std::atomic<bool> fills_unset_memory{false};
+
+// All bits but the sign; of unsigned integers and bools that as well.
+Scalar largest(DType dtype) {
+  const bool is_signed =
+      dtype == DType::I8 || dtype == DType::I16 || dtype == DType::I32 || dtype == DType::I64;
+  if (dtype == DType::Bool) return Scalar(true);
+  const auto bits = static_cast<int>(8 * item_size(dtype)) - (is_signed ? 1 : 0);
+  return Scalar(static_cast<int64_t>(~uint64_t{0} >> (64 - bits)));
+}
+
 }  // namespace
+
+void set_fills_unset_memory(bool fills) { fills_unset_memory = fills; }
+
+Tensor unset(Tensor tensor) {
+  if (!fills_unset_memory.load(std::memory_order_relaxed) || !tensor.on_cpu()) return tensor;
+  const bool has_nan = is_differentiable(tensor.dtype());
+  fill(tensor, has_nan ? Scalar(std::nan("")) : largest(tensor.dtype()));
+  return tensor;
+}
 
 void check_options(const char* op, const FactoryOptions& options) {
   if (options.device) check_available(op, *options.device);
@@ -54,8 +77,9 @@ Tensor empty_as(const char* op, const Tensor& model, IntList size, DType dtype) 
 
 Tensor empty(IntList size, MaybeDType dtype, MaybeInt layout, MaybeDevice device,
              MaybeBool pin_memory, MaybeInt memory_format) {
-  return make_empty("empty", size,
-                    {dtype ? *dtype : default_dtype(), layout, device, pin_memory, memory_format});
+  return unset(
+      make_empty("empty", size,
+                 {dtype ? *dtype : default_dtype(), layout, device, pin_memory, memory_format}));
 }
 
 Tensor empty_strided(IntList size, IntList stride, MaybeDType dtype, MaybeInt layout,
@@ -75,7 +99,8 @@ Tensor empty_strided(IntList size, IntList stride, MaybeDType dtype, MaybeInt la
                op, ": expected strides >= 0 within memory, got ", AsTuple{stride});
   }
   const int64_t elements[] = {reach};
-  const Tensor memory = Tensor::empty(elements, options.dtype, device.value_or(Device{}), op);
+  const Tensor memory =
+      unset(Tensor::empty(elements, options.dtype, device.value_or(Device{}), op));
   return Tensor(memory.storage(), {Dims(size), Dims(stride), 0}, options.dtype);
 }
 
@@ -115,10 +140,11 @@ Tensor empty_like(const Tensor& self, MaybeDType dtype, MaybeInt layout, MaybeDe
                                memory_format};
   const auto preserve = static_cast<int64_t>(MemoryFormat::Preserve);
   if (memory_format.value_or(preserve) != preserve)
-    return make_empty("empty_like", self.sizes(), options);
+    return unset(make_empty("empty_like", self.sizes(), options));
   check_options("empty_like", options);
-  if (self.is_contiguous()) return Tensor::empty(self.sizes(), options.dtype, place, "empty_like");
-  return empty_preserve(self, options.dtype, place);
+  if (self.is_contiguous())
+    return unset(Tensor::empty(self.sizes(), options.dtype, place, "empty_like"));
+  return unset(empty_preserve(self, options.dtype, place));
 }
 
 Tensor zeros_like(const Tensor& self, MaybeDType dtype, MaybeInt layout, MaybeDevice device,

@@ -20,6 +20,12 @@ struct FactoryOptions {
   MaybeInt memory_format;
 };
 
+// Whether `empty` and its kin fill what they make: floating numbers with NaN, others with the
+// largest that there is.
+void set_fills_unset_memory(bool fills);
+// The tensor, filled if so.
+Tensor unset(Tensor tensor);
+
 // Raises RuntimeError for a layout, device or memory this build has not.
 void check_options(const char* op, const FactoryOptions& options);
 

@@ -1,7 +1,7 @@
 """Process-wide settings that programs make for reproducibility and speed, and how they answer here.
 
 The operators of this build are deterministic and compute float32 in float32, so these settings are
-kept and given back, and change nothing.
+kept and given back, and change nothing but the contents of new memory.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ class OutOfMemoryError(RuntimeError):
 class _State:
     precision = "highest"
     deterministic = False
+    fills_memory = True
     warn_only = False
     warn_always = False
     interop_threads: int | None = None
@@ -59,6 +60,9 @@ def get_float32_matmul_precision() -> str:
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Asks for operators that give the same result every time, as all of them do.
 
+    Tensors whose contents are undefined (weft.empty) are filled with NaN, or the largest of other
+    numbers, then; see weft.utils.deterministic.
+
     >>> weft.use_deterministic_algorithms(True)
     >>> weft.are_deterministic_algorithms_enabled()
     True
@@ -69,6 +73,25 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
             f"use_deterministic_algorithms: expected mode of type bool, got {type(mode).__name__}"
         )
     _State.deterministic, _State.warn_only = mode, bool(warn_only)
+    _C._set_fills_unset_memory(fills_memory())
+
+
+def fills_memory() -> bool:
+    """Whether new memory is filled where its contents are undefined."""
+    return _State.deterministic and _State.fills_memory
+
+
+def get_fill_memory() -> bool:
+    """What set_fill_memory set."""
+    return _State.fills_memory
+
+
+def set_fill_memory(mode: bool) -> None:
+    """Whether deterministic algorithms fill new memory."""
+    if not isinstance(mode, bool):
+        raise RuntimeError(f"fill_uninitialized_memory: expected a bool, got {type(mode).__name__}")
+    _State.fills_memory = mode
+    _C._set_fills_unset_memory(fills_memory())
 
 
 def are_deterministic_algorithms_enabled() -> bool:

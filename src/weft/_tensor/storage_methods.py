@@ -6,7 +6,7 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
-from weft._runtime import lazy
+from weft._runtime import lazy, settings
 from weft.storage import TypedStorage, UntypedStorage
 
 
@@ -67,11 +67,23 @@ def _resize(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
     """
     if len(size) == 1 and not isinstance(size[0], int):
         size = tuple(size[0])
-    if memory_format is None or memory_format is _C.contiguous_format:
-        return _C._resize(self, size)
-    like = _C._functions["empty"](size, memory_format=memory_format, device="meta")
+    fills = settings.fills_memory()
+    before = self.untyped_storage().nbytes() if fills else 0
     _C._resize(self, size)
+    if fills:
+        _fill_behind(self, before)
+    if memory_format is None or memory_format is _C.contiguous_format:
+        return self
+    like = _C._functions["empty"](size, memory_format=memory_format, device="meta")
     return _C._set(self, self, size, like.stride(), self.storage_offset())
+
+
+def _fill_behind(self: Tensor, start: int) -> None:
+    """Fills the elements of the storage behind so many bytes as new memory is filled."""
+    storage, size = self.untyped_storage(), self.element_size()
+    whole = _C.empty(0, dtype=self.dtype).set_(storage, 0, (storage.nbytes() // size,))
+    new = whole[start // size :]
+    new.copy_(_C.empty_like(new))
 
 
 def _resize_as(input: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:

@@ -63,7 +63,9 @@ class NAdam(Optimizer):
             step = count_step(state).item()
             decay = group["momentum_decay"]
             mu, next_mu = (beta1 * (1 - 0.5 * 0.96 ** (t * decay)) for t in (step, step + 1))
-            product = state["mu_product"].mul_(mu).item()
+            product = state["mu_product"].mul_(mu)
+            if not product.requires_grad:
+                product = product.item()
             mean = state["exp_avg"].lerp_(grad, 1 - beta1)
             square = update_square_avg(state["exp_avg_sq"], beta2, grad)
             root = root_plus_eps(square.div(1 - beta2**step), group["eps"])

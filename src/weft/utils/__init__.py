@@ -7,13 +7,14 @@ from weft.utils import hooks
 from weft.utils.swapping import swap_tensors
 
 if TYPE_CHECKING:
-    from weft.utils import benchmark, checkpoint, data, dlpack, tensorboard
+    from weft.utils import benchmark, checkpoint, data, deterministic, dlpack, tensorboard
     from weft.utils.picture import sharing, show
 
 __all__ = [
     "benchmark",
     "checkpoint",
     "data",
+    "deterministic",
     "dlpack",
     "hooks",
     "sharing",
@@ -30,6 +31,7 @@ _MODULE_OF = {
         "benchmark",
         "checkpoint",
         "data",
+        "deterministic",
         "dlpack",
         "flop_counter",
         "tensorboard",
