@@ -31,7 +31,7 @@ class Purpose(NamedTuple):
 
 
 PURPOSES = (
-    Purpose("frontend of programs", 9_000, 12_670, "src/weft/jit/frontend/*"),
+    Purpose("frontend of programs", 9_000, 12_688, "src/weft/jit/frontend/*"),
     Purpose(
         "Python's builtins in programs",
         4_000,
@@ -57,7 +57,7 @@ PURPOSES = (
     Purpose(
         "programs without Python",
         4_000,
-        5_069,
+        5_073,
         "csrc/capi/* csrc/runtime/zip_reader.* csrc/runtime/compiled_module.* "
         "csrc/runtime/custom_operator.* csrc/runtime/operator_schema.* "
         "csrc/bindings/jit_host_operators.cpp "
@@ -113,7 +113,7 @@ PURPOSES = (
     ),
     Purpose("IR, passes, code generation, programs in Python", 10_000, 13_288, "src/weft/jit/*"),
     Purpose(
-        "interpreter, values, their bindings", 5_000, 7_185, "csrc/runtime/* csrc/bindings/jit*"
+        "interpreter, values, their bindings", 5_000, 7_233, "csrc/runtime/* csrc/bindings/jit*"
     ),
     Purpose(
         "operator table, kernel language, generators",
@@ -122,11 +122,11 @@ PURPOSES = (
         "src/weft/_ops/* src/weft/_kernels/* tools/gen/* tools/gen.py tools/build_kernels.py",
     ),
     Purpose("tile driver", 3_700, 3_700, "csrc/ops/tile_* csrc/ops/tile.* csrc/ops/programs.h"),
-    Purpose("hand-written kernels", 10_000, 19_081, "csrc/ops/*"),
+    Purpose("hand-written kernels", 10_000, 19_113, "csrc/ops/*"),
     Purpose(
         "shared memory, processes, data loading",
         6_000,
-        6_622,
+        6_634,
         "csrc/core/shared* csrc/core/parent_watch* csrc/core/mapped* "
         "csrc/bindings/shared* csrc/bindings/semaphore.cpp "
         "csrc/bindings/mapped* src/weft/multiprocessing/* src/weft/utils/data/* "
@@ -143,7 +143,7 @@ PURPOSES = (
     ),
     Purpose("passes over graphs of modules", 480, 600, "src/weft/fx/passes/*"),
     Purpose("graphs of modules: fx", 2_500, 2_778, "src/weft/fx/*"),
-    Purpose("tensors in Python, arguments, interop", 5_300, 7_089, "csrc/bindings/*"),
+    Purpose("tensors in Python, arguments, interop", 5_300, 7_199, "csrc/bindings/*"),
     Purpose(
         "weft under the name torch",
         1_210,
@@ -221,7 +221,7 @@ PURPOSES = (
     ),
     Purpose("functions of torch in Python", 2_400, 2_680, "src/weft/_functions/*"),
     Purpose("networks as operators: torch.lstm", 800, 800, "src/weft/nn/_operators/*"),
-    Purpose("layers, optimizers, files, small packages", 15_000, 25_775, "src/weft/*"),
+    Purpose("layers, optimizers, files, small packages", 15_000, 25_871, "src/weft/*"),
 )
 """In the order in which they take files."""
 
