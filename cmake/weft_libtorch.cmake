@@ -34,6 +34,11 @@ foreach(header IN LISTS WEFT_LIBTORCH_HEADERS)
   file(CONFIGURE OUTPUT "${WEFT_LIBTORCH_FOLDER}/${header}"
     CONTENT "#pragma once\n#include <weft_libtorch/all.h>\n")
 endforeach()
+# These need pybind11, too.
+foreach(header torch/extension.h torch/python.h)
+  file(CONFIGURE OUTPUT "${WEFT_LIBTORCH_FOLDER}/${header}"
+    CONTENT "#pragma once\n#include <weft_libtorch/python.h>\n")
+endforeach()
 install(DIRECTORY "${WEFT_LIBTORCH_FOLDER}/" DESTINATION weft/include/libtorch)
 configure_file("${PROJECT_SOURCE_DIR}/cmake/TorchConfig.cmake.in"
   "${PROJECT_BINARY_DIR}/TorchConfig.cmake" @ONLY)

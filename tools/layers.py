@@ -75,7 +75,14 @@ PYTHON_RULES: dict[str, tuple[str, ...]] = {
     "weft.optim": ("weft", "weft.nn", "weft.utils.hooks"),
     "weft.overrides": ("weft", "weft.nn", "weft.optim", "weft.serialization", "weft.utils"),
     "weft.serialization": ("weft", "weft.nn", "numpy"),
-    "weft.utils": ("weft", "weft.multiprocessing", "numpy", "tensorboard", "google.protobuf"),
+    "weft.utils": (
+        "weft",
+        "weft.multiprocessing",
+        "numpy",
+        "setuptools",
+        "tensorboard",
+        "google.protobuf",
+    ),
 }
 # What each folder of the compiler may import of its others; the modules beside them may import all.
 JIT_RULES: dict[str, tuple[str, ...]] = {

@@ -88,6 +88,9 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t count,
 PyObject* tensor_dlpack_device(PyObject* self, PyObject*);
 void init_dlpack(PyObject* module);
 
+// ---- handles of weft.h (capi_handles.cpp) ----
+void init_handles(PyObject* module);
+
 // ---- sparse tensors (sparse.cpp) ----
 void init_sparse(PyObject* module);
 

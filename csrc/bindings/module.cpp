@@ -31,6 +31,7 @@ NB_MODULE(_C, module) {
     init_buffers(module.ptr());
     init_numpy(module.ptr());
     init_dlpack(module.ptr());
+    init_handles(module.ptr());
     init_storage_methods(module.ptr());
     init_op_functions(module.ptr());
     init_view_dtype();

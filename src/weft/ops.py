@@ -23,12 +23,13 @@ loaded_libraries: set[str] = set()
 
 def load_library(path: str | os.PathLike[str]) -> None:
     """Loads a library in C, or in a language that calls C, which registers operators through
-    `weft.h` while it is loaded: then they are `weft.ops.my.op`, and programs call them.
+    `weft.h`, or by TORCH_LIBRARY of weft's headers, while it is loaded: then they are
+    `weft.ops.my.op`, and programs call them.
 
     Of the libraries of torchvision nothing is loaded: weft has their operators itself.
 
-    OSError for a file that is no library, and for one that registers none: libraries for PyTorch's
-    C++ interface are such.
+    OSError for a file that is no library, and for one that registers none: libraries that were
+    built against PyTorch's own headers are such.
     """
     known = dict(_C._host_operators())
     place = os.fspath(path)
@@ -40,8 +41,8 @@ def load_library(path: str | os.PathLike[str]) -> None:
     if not made and place not in loaded_libraries:
         raise OSError(
             "ops.load_library: expected a library that registers operators by "
-            f"weft_register_operator, got {place}, which registers none; weft has not PyTorch's "
-            "C++ interface"
+            f"weft_register_operator or TORCH_LIBRARY, got {place}, which registers none; build it "
+            "against weft's headers (python -m weft --libtorch-flags)"
         )
     define_host_operators(made)
     loaded_libraries.add(place)

@@ -53,17 +53,7 @@ def _place_of(cls: type) -> str:
 
 def _raises(cls: type, *args: Any, **kwargs: Any) -> NoReturn:
     place = _place_of(cls)
-    instead = _INSTEAD.get(place.rpartition(".")[0], "")
-    raise NotImplementedError(
-        f"{place}: expected a name that weft has, got one it has not yet{instead}"
-    )
-
-
-#: modules that weft will not have, and what to use in their place
-_INSTEAD = {
-    "torch.utils.cpp_extension": "; extensions need PyTorch's C++ headers, so register operators "
-    "by weft.h and torch.ops.load_library (docs/deploy.md), or by torch.library.custom_op"
-}
+    raise NotImplementedError(f"{place}: expected a name that weft has, got one it has not yet")
 
 
 _USES = (

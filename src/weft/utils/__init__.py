@@ -30,6 +30,7 @@ _MODULE_OF = {
         "_pytree",
         "benchmark",
         "checkpoint",
+        "cpp_extension",
         "data",
         "deterministic",
         "dlpack",
