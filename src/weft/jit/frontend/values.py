@@ -91,6 +91,10 @@ class Sugared:
         """The value in the graph."""
         fail(f"expected a value, got {self.describe()}", range)
 
+    def changed(self, c: Compiler, range: SourceRange) -> Value:
+        """The value in the graph, which is changed in place."""
+        return self.value(c, range)
+
     def static(self, c: Compiler) -> Any:
         """The Python value known while compiling, or UNKNOWN."""
         return UNKNOWN

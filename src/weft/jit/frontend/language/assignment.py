@@ -186,6 +186,8 @@ def _take_list_apart(
         return Simple(c.constant(value))
 
     behind = count - star - 1
+    length = c.apply("aten::len", range, held)
+    c.call(prelude.enough, range, length, number(count - 1))
     first = [c.get_item(held, number(i), range) for i in builtin_range(star)]
     last = [c.get_item(held, number(i - behind), range) for i in builtin_range(behind)]
     middle = c.get_item(
@@ -291,7 +293,7 @@ def set_item(
     c: Compiler, owner: Sugared, index: Sugared, held: Sugared, range: SourceRange
 ) -> None:
     """owner[index] = held."""
-    v = owner.value(c, range)
+    v = owner.changed(c, range)
     if v.type is ty.TENSOR:
         _store_tensor(c, v, index, held, range)
     elif isinstance(v.type, ty.DictType):
@@ -391,7 +393,7 @@ def augment_item(c: Compiler, node: ast.AugAssign, range: SourceRange) -> None:
 def delete_item(c: Compiler, target: ast.Subscript) -> None:
     """del target[index]."""
     range = c.range(target)
-    owner = c.expr(target.value).value(c, c.range(target.value))
+    owner = c.expr(target.value).changed(c, c.range(target.value))
     index = index_of(c, target.slice)
     held = Simple(owner)
     if isinstance(owner.type, ty.ClassType) and held.has_attr(c, "__delitem__"):

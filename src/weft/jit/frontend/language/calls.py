@@ -60,11 +60,11 @@ def match(
                 arg, given = Arg(_packed(c, given), given[0].range), []
             else:
                 arg = given.pop(0)
-            if parameter.name in rest:
+            if parameter.name in rest and not parameter.nameless:
                 return Mismatch(f"argument '{parameter.name}' is given twice", arg.range)
         elif parameter.name == "self" and "input" in rest:  # its name in functions
             arg = rest.pop("input")
-        elif parameter.name in rest:
+        elif parameter.name in rest and not parameter.nameless:
             arg = rest.pop(parameter.name)
         elif parameter.has_default:
             found.append(_default(parameter))

@@ -65,6 +65,8 @@ def _tests(c: Compiler, node: ast.expr) -> list[Any]:
         return [test for item in node.elts for test in _tests(c, item)]
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
         return _tests(c, node.left) + _tests(c, node.right)
+    if isinstance(node, ast.Constant):
+        fail(f"isinstance: expected types, got {node.value!r}", c.range(node))
     obj = _python_object(c, node)
     if isinstance(obj, tuple):
         return [test for item in obj for test in _test_of(c, item, c.range(node))]

@@ -78,8 +78,13 @@ def sugar(c: Compiler, obj: Any, range: SourceRange, what: str) -> Sugared:
     return found if found is not None else PythonObject(obj, what)
 
 
+# Methods of lists and dicts that change them.
+_CHANGES = {"append", "extend", "insert", "remove", "sort", "reverse"}
+_CHANGES |= {"pop", "clear", "update", "setdefault", "popitem"}
+
+
 class ConstantContainer(PythonObject):
-    """A list or dict of the Python program; read as a value it is a copy."""
+    """A list or dict of the Python program. Read as a value it is a copy, so it is not changed."""
 
     def describe(self) -> str:
         return f"{self.what}, a {type(self.obj).__name__} of the Python program"
@@ -89,6 +94,9 @@ class ConstantContainer(PythonObject):
         if wanted is None:
             return super().value(c, range)
         return constant_value(c, self.obj, wanted, range)
+
+    def changed(self, c: Compiler, range: SourceRange) -> Value:
+        fail(f"expected something that can be changed, got {self.describe()}", range, "a copy")
 
     def item(self, c: Compiler, range: SourceRange, index: Sugared) -> Sugared:
         if index.static(c) is UNKNOWN and type_of_value(self.obj) is not None:
@@ -101,6 +109,8 @@ class ConstantContainer(PythonObject):
         return super().contains(c, range, item)
 
     def attr(self, c: Compiler, range: SourceRange, name: str) -> Sugared:
+        if name in _CHANGES:
+            self.changed(c, range)
         if type_of_value(self.obj) is not None:
             return Simple(self.value(c, range)).attr(c, range, name)
         return super().attr(c, range, name)

@@ -128,6 +128,12 @@ def delete_slice(xs: Any, start: Any, stop: Any, step: int) -> None:
     xs.extend(rest)
 
 
+def enough(got: int, wanted: int) -> None:
+    """Raises unless the targets before and behind a starred one have a value each."""
+    if got < wanted:
+        raise ValueError(f"not enough values to unpack (expected at least {wanted}, got {got})")
+
+
 def list_text(xs: Any) -> str:
     """str() of a list of objects whose class says what they look like."""
     return "[" + ", ".join([repr(x) for x in xs]) + "]"

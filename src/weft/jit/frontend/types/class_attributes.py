@@ -36,7 +36,8 @@ def class_attribute(c: Compiler, v: Value, name: str, range: SourceRange) -> Sug
     if declared is not None:
         if declared.type is ty.NONE:
             return c.none()
-        return Simple(c.emit("prim::GetAttr", (v,), declared.type, {"name": name}, range))
+        value = c.emit("prim::GetAttr", (v,), declared.type, {"name": name}, range)
+        return Simple(value if info is None else _set_value(c, info, value, name, range))
     if info is None:
         if name in v.type.methods:
             return ReadyMethod(v, name)
@@ -45,6 +46,21 @@ def class_attribute(c: Compiler, v: Value, name: str, range: SourceRange) -> Sug
     if found is not None:
         return found
     return member(c, info, v, info.find(name), name, range)
+
+
+def _set_value(c: Compiler, info: ClassInfo, value: Value, name: str, range: SourceRange) -> Value:
+    """The value of an attribute; AttributeError where __init__ took a path that does not set it."""
+    known = info.unset.get(name)
+    if known is None:
+        return value
+
+    def missing() -> Value:
+        text = f"'{info.python_class.__name__}' object has no attribute {name!r}"
+        c.raise_error(AttributeError, c.constant(text), range)
+        return c.uninitialized(known)
+
+    is_unset = c.apply("aten::__is__", range, Simple(value), c.none()).value(c, range)
+    return c.either(is_unset, known, missing, lambda: c.cast(value, known), range)
 
 
 def _module_attribute(
@@ -113,7 +129,10 @@ def set_class_attribute(
             _refuse_new(info, name, range)
         value = held.value(c, range)
         annotated = getattr(held, "declared", None)
-        info.type.attributes[name] = declared = ty.Attribute(annotated or value.type)
+        wanted = annotated or value.type
+        if c.block is not c.graph.block and not ty.is_subtype(ty.NONE, wanted):
+            info.unset[name], wanted = wanted, ty.optional_of(wanted)
+        info.type.attributes[name] = declared = ty.Attribute(wanted)
     if declared is None:
         fail(f"{v.type.name}: expected an attribute it has, got {name!r}", range)
     if declared.kind == "constant":
@@ -122,7 +141,8 @@ def set_class_attribute(
             range,
             f"{name} without Final and without __constants__",
         )
-    value = c.convert(held, declared.type, range, name, strict=True)
+    wanted = declared.type if info is None else info.unset.get(name, declared.type)
+    value = c.convert(held, wanted, range, name, strict=True)
     c.node("prim::SetAttr", (v, value), (), {"name": name}, range)
 
 

@@ -35,6 +35,7 @@ class ClassInfo:
         self.compiled: dict[str, Compiled] = {}
         self.extra: dict[str, Any] = {}  # names where script() was called
         self.open = True  # its __init__ has not been compiled: attributes may still be added
+        self.unset: dict[str, ty.Type] = {}  # what __init__ sets on some paths only, None before
 
     def names(self) -> dict[str, Any]:
         """The class and its bases by name: a class is not a global yet while it is decorated."""

@@ -34,6 +34,7 @@ class Declared(NamedTuple):
     kwarg_only: bool
     node: ast.arg
     length: int | None = None  # as in Parameter
+    nameless: bool = False
 
     @property
     def has_default(self) -> bool:
@@ -91,7 +92,8 @@ def signature_of(
         length = annotations.length(arg.annotation)
         if length is not None and isinstance(default, int | float):
             default = [default] * length
-        parameters.append(Declared(arg.arg, type_, default, index >= len(positional), arg, length))
+        named, nameless = index >= len(positional), index < len(args.posonlyargs)
+        parameters.append(Declared(arg.arg, type_, default, named, arg, length, nameless))
     returns: Any = returned
     if isinstance(node, ast.FunctionDef) and node.returns is not None:
         returns = annotations.read(node.returns)
@@ -171,7 +173,8 @@ def defaults_of(function: Any) -> dict[str, Any]:
 
 def parameter_of(declared: Declared, type_: ty.Type, code: Code) -> Parameter:
     """The parameter of that type; FrontendError for a default that is none of its values."""
-    return _with_default(declared, type_, code)._replace(length=declared.length)
+    made = _with_default(declared, type_, code)
+    return made._replace(length=declared.length, nameless=declared.nameless)
 
 
 def _with_default(declared: Declared, type_: ty.Type, code: Code) -> Parameter:
@@ -210,6 +213,7 @@ class Parameter(NamedTuple):
     var_list: bool = False  # trailing numbers may be given one by one: view(2, 3)
     rest: bool = False  # a tuple of all further arguments
     read: bool = False  # nobody writes to a list for it: a copy serves
+    nameless: bool = False  # before a /: given by position alone
 
 
 def bind_type(formal: ty.Type, actual: ty.Type, bindings: dict[str, ty.Type]) -> bool:
