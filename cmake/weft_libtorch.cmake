@@ -8,22 +8,25 @@ install(FILES "${WEFT_GENERATED}/libtorch/tensor_methods.h" "${WEFT_GENERATED}/l
 
 # Each of these has all of it.
 set(WEFT_LIBTORCH_HEADERS
-  torch/all.h torch/autograd.h torch/cuda.h torch/enum.h torch/jit.h torch/library.h torch/script.h
+  torch/all.h torch/autograd.h torch/cuda.h torch/custom_class.h torch/enum.h torch/extension.h
+  torch/jit.h torch/library.h torch/script.h
   torch/torch.h torch/types.h torch/utils.h torch/version.h
   torch/csrc/api/include/torch/all.h torch/csrc/api/include/torch/cuda.h
   torch/csrc/api/include/torch/enum.h torch/csrc/api/include/torch/torch.h
   torch/csrc/api/include/torch/types.h torch/csrc/api/include/torch/version.h
-  torch/csrc/autograd/autograd.h torch/csrc/autograd/generated/variable_factories.h
+  torch/csrc/autograd/autograd.h torch/csrc/autograd/custom_function.h
+  torch/csrc/autograd/function.h torch/csrc/autograd/generated/variable_factories.h
   torch/csrc/autograd/grad_mode.h torch/csrc/autograd/variable.h torch/csrc/jit/api/module.h
   torch/csrc/jit/frontend/tracer.h torch/csrc/jit/passes/freeze_module.h
   torch/csrc/jit/passes/frozen_graph_optimizations.h torch/csrc/jit/passes/tensorexpr_fuser.h
   torch/csrc/jit/runtime/graph_executor.h torch/csrc/jit/runtime/jit_exception.h
   torch/csrc/jit/serialization/import.h
-  ATen/ATen.h ATen/Context.h ATen/Device.h ATen/Dispatch.h ATen/Functions.h ATen/NativeFunctions.h
+  ATen/ATen.h ATen/Context.h ATen/Device.h ATen/Dispatch.h ATen/Functions.h ATen/Operators.h ATen/NativeFunctions.h
   ATen/Parallel.h ATen/ScalarOps.h ATen/Tensor.h ATen/TensorIndexing.h ATen/TensorOptions.h
-  ATen/TensorUtils.h ATen/core/Dict.h ATen/core/List.h ATen/core/Tensor.h ATen/core/TensorAccessor.h
+  ATen/TensorUtils.h ATen/core/LegacyTypeDispatch.h ATen/core/dispatch/Dispatcher.h
+  ATen/core/op_registration/op_registration.h ATen/core/Dict.h ATen/core/List.h ATen/core/Tensor.h ATen/core/TensorAccessor.h
   ATen/core/grad_mode.h ATen/core/ivalue.h
-  c10/core/Device.h c10/core/DeviceType.h c10/core/GradMode.h c10/core/InferenceMode.h
+  c10/core/Device.h c10/core/DeviceType.h c10/core/DispatchKey.h c10/core/SymInt.h c10/core/GradMode.h c10/core/InferenceMode.h
   c10/core/Layout.h c10/core/MemoryFormat.h c10/core/Scalar.h c10/core/ScalarType.h
   c10/core/TensorOptions.h c10/macros/Export.h c10/macros/Macros.h c10/util/ArrayRef.h
   c10/util/BFloat16.h c10/util/Exception.h c10/util/Half.h c10/util/Logging.h c10/util/Optional.h

@@ -3,8 +3,7 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
-#include "autograd/arith.h"
-#include "autograd/node.h"
+#include "autograd/function.h"
 #include "bindings/autograd.h"
 #include "bindings/bindings.h"
 #include "bindings/caster.h"
@@ -15,9 +14,7 @@ namespace nb = nanobind;
 namespace weft::py {
 namespace {
 
-using autograd::Edge;
 using autograd::Node;
-using autograd::SavedTensor;
 
 class FunctionNode;
 
@@ -26,7 +23,7 @@ struct FunctionLink {
   FunctionNode* node = nullptr;
 };
 
-class FunctionNode final : public Node {
+class FunctionNode final : public autograd::FunctionNode {
  public:
   FunctionNode(std::string name, PyObject* backward, PyObject* context)
       : name_(std::move(name)), backward_(share(backward)), context_(share(context)) {
@@ -39,9 +36,6 @@ class FunctionNode final : public Node {
   }
   const char* name() const override { return name_.c_str(); }
   TensorList apply(TensorList grads) override;
-  void release_saved() override {
-    for (SavedTensor& tensor : saved) tensor.reset();
-  }
 
   // The collector's view: what this node holds of Python.
   int visit(visitproc visit, void* arg, bool all) const {
@@ -52,8 +46,6 @@ class FunctionNode final : public Node {
   void clear() { const Shared backward = std::move(backward_), context = std::move(context_); }
   PyObject* context() const { return context_.get(); }
 
-  std::vector<SavedTensor> saved;
-  std::vector<autograd::ResultInfo> infos;  // of all results, those without gradient as well
   std::shared_ptr<FunctionLink> link;
 
  private:
@@ -65,11 +57,7 @@ class FunctionNode final : public Node {
 };
 
 TensorList FunctionNode::apply(TensorList grads) {
-  if (fill_missing) {
-    for (size_t i = 0; i < grads.size(); ++i) {
-      if (!grads[i].defined()) grads[i] = autograd::arith::zeros(infos[i]);
-    }
-  }
+  fill(grads);
   TakeGil gil;
   WEFT_CHECK(backward_, name(), ": expected a graph that is alive, got one that was collected");
   const Object args = Object::steal(wrap_tuple(grads));
@@ -90,64 +78,19 @@ TensorList FunctionNode::check(PyObject* result) const {
   return grads;
 }
 
-bool contains(PyObject* tuple, const Tensor& tensor) {
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) {
-    PyObject* item = PyTuple_GET_ITEM(tuple, i);
-    if (is_tensor(item) && unwrap(item).is_same(tensor)) return true;
+TensorList tensors_of(nb::handle tuple) {
+  TensorList tensors;
+  for (nb::handle item : nb::borrow<nb::tuple>(tuple)) {
+    tensors.push_back(is_tensor(item.ptr()) ? unwrap(item.ptr()) : Tensor());
   }
-  return false;
+  return tensors;
 }
-
-int16_t position_of(PyObject* tuple, const Tensor& tensor) {
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) {
-    PyObject* item = PyTuple_GET_ITEM(tuple, i);
-    if (is_tensor(item) && unwrap(item).is_same(tensor)) return static_cast<int16_t>(i);
+TensorList checked_tensors(const char* op, nb::handle tuple) {
+  TensorList tensors;
+  for (nb::handle item : nb::borrow<nb::tuple>(tuple)) {
+    tensors.push_back(tensor_or_none(op, "arguments", item.ptr()));
   }
-  return -1;
-}
-
-autograd::ResultInfo describe(const Tensor& tensor) {
-  return {tensor.sizes(), tensor.dtype(), tensor.device()};
-}
-
-// One result of the forward function gets its history. A result that is an input itself, a view, or
-// has a history from inside forward is returned as a new tensor over the same elements.
-Tensor finish_output(const Ref<FunctionNode>& node, const Tensor& output, PyObject* inputs,
-                     PyObject* dirty, PyObject* constants) {
-  node->infos.push_back(describe(output));
-  if (contains(dirty, output)) {
-    node->self_edge = position_of(inputs, output);
-    autograd::rebase_history(output, node);
-    return output;
-  }
-  const bool is_input = contains(inputs, output);
-  if (contains(constants, output)) {
-    const Tensor result =
-        is_input || autograd::requires_grad(output) ? autograd::detach(output) : output;
-    autograd::set_history({}, node);
-    return result;
-  }
-  const bool fresh = !is_input && !autograd::is_view(output) && !autograd::requires_grad(output);
-  const Tensor result = fresh ? output : autograd::detach(output);
-  autograd::set_history(result, node);
-  return result;
-}
-
-void save(FunctionNode& node, PyObject* saved, PyObject* outputs, const TensorList& finished) {
-  node.saved.resize(static_cast<size_t>(PyTuple_GET_SIZE(saved)));
-  for (size_t i = 0; i < node.saved.size(); ++i) {
-    const Tensor tensor = tensor_or_none("save_for_backward", "arguments",
-                                         PyTuple_GET_ITEM(saved, static_cast<Py_ssize_t>(i)));
-    const int16_t output = tensor.defined() ? position_of(outputs, tensor) : -1;
-    if (output >= 0) {
-      const auto index = static_cast<uint32_t>(output);
-      const bool constant = !autograd::requires_grad(finished[index]);
-      node.saved[i].save(constant ? autograd::detach(tensor) : finished[index], !constant, nullptr,
-                         index);
-    } else {
-      node.saved[i].save(tensor);
-    }
-  }
+  return tensors;
 }
 
 // Records a call. All arguments but the first three are tuples of forward's inputs, outputs, and
@@ -157,32 +100,9 @@ nb::object record(const std::string& name, nb::handle backward, nb::handle conte
                   nb::tuple constants, nb::tuple saved) {
   auto node = make_ref<FunctionNode>(name, backward.ptr(), context.ptr());
   node->fill_missing = materialize;
-  for (nb::handle input : inputs) {
-    if (is_tensor(input.ptr())) {
-      node->add_input(unwrap(input.ptr()));
-    } else {
-      node->edges.push_back({});
-    }
-  }
-  for (nb::handle changed : dirty) {
-    const Tensor tensor = tensor_or_none(name.c_str(), "arguments of mark_dirty", changed.ptr());
-    WEFT_CHECK(
-        contains(inputs.ptr(), tensor) && contains(outputs.ptr(), tensor), name,
-        ": expected tensors given to mark_dirty to be inputs and outputs of forward, got another");
-    autograd::check_inplace(name.c_str(), tensor);
-  }
-  TensorList finished;
-  for (nb::handle output : outputs) {
-    finished.push_back(
-        is_tensor(output.ptr())
-            ? finish_output(node, unwrap(output.ptr()), inputs.ptr(), dirty.ptr(), constants.ptr())
-            : Tensor());
-    if (!is_tensor(output.ptr())) {
-      autograd::set_history({}, node);
-      node->infos.emplace_back();
-    }
-  }
-  save(*node, saved.ptr(), outputs.ptr(), finished);
+  const TensorList finished = autograd::record_function(
+      node, {tensors_of(inputs), tensors_of(outputs), checked_tensors("mark_dirty", dirty),
+             tensors_of(constants), checked_tensors("save_for_backward", saved)});
   node->link = std::make_shared<FunctionLink>();
   node->link->node = node.get();
   nb::list result;
@@ -201,11 +121,7 @@ nb::object record(const std::string& name, nb::handle backward, nb::handle conte
 nb::object saved_tensors(const FunctionLink& link) {
   WEFT_CHECK(link.node,
              "saved_tensors: expected a context whose graph is alive, got one that was freed");
-  TensorList tensors;
-  for (const SavedTensor& saved : link.node->saved) {
-    tensors.push_back(saved.unpack(link.node, Ref<Node>(link.node), true));
-  }
-  return nb::steal(wrap_tuple(tensors));
+  return nb::steal(wrap_tuple(link.node->unpack_saved()));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "bindings/errors.h"
 #include "bindings/jit.h"
 #include "bindings/python_external.h"
+#include "capi/weft.h"
 #include "runtime/custom_operator.h"
 
 namespace nb = nanobind;
@@ -47,6 +48,13 @@ std::vector<std::pair<std::string, std::string>> listed() {
   return names;
 }
 
+// What weft_fail has left on this thread, which is taken away.
+std::string taken_error() {
+  std::string text = weft_last_error();
+  weft_fail(WEFT_OK, "");
+  return text;
+}
+
 nb::object call(const std::string& name, nb::sequence args) {
   const CustomOperatorRef op = find_custom_operator(name);
   WEFT_CHECK(op, name, ": expected an operator that is registered, got one that is gone");
@@ -74,6 +82,7 @@ nb::object call(const std::string& name, nb::sequence args) {
 
 void bind_host_operators(nb::module_& module) {
   module.def("_host_operators", listed, "Names and schemas of operators registered by weft.h.");
+  module.def("_take_host_error", taken_error);
   module.def("_call_host_operator", call, nb::arg("name"), nb::arg("args"));
   module.def("_set_operator_finder", set_finder, nb::arg("function"),
              "Who gives compiled files the operators that Python has, by their names.");

@@ -48,6 +48,25 @@ weft_status guarded(Body&& body) noexcept {
   }
 }
 
+// Calls a function of the host. A status other than WEFT_OK is thrown as what it stands for, with
+// the text that the host has left. A host in C++ may throw, though it should not: nothing goes
+// through the frames of C.
+template <class Call>
+void call_host(const std::string& name, Call&& call) {
+  const uint64_t before = failures();
+  const weft_status status = [&]() noexcept {
+    try {
+      return call();
+    } catch (...) {
+      return status_of_exception();
+    }
+  }();
+  if (status == WEFT_OK) return;
+  const bool has_text = failures() != before && *weft_last_error() != '\0';
+  const std::string got = str("expected WEFT_OK from the host, got the status ", int{status});
+  throw_status(status, str(name, ": ", has_text ? weft_last_error() : got));
+}
+
 // The object behind a handle.
 template <class T>
 T& handle(const char* op, T* given) {

@@ -13,8 +13,12 @@ class HostOperator final : public CustomOperator {
   using Release = void (*)(void*);
 
   HostOperator(OperatorSchema schema, weft_operator_call call, weft_operator_call gradient,
-               void* context)
-      : CustomOperator(std::move(schema)), call_(call), gradient_(gradient), context_(context) {}
+               void* context, bool is_composed)
+      : CustomOperator(std::move(schema)),
+        call_(call),
+        gradient_(gradient),
+        context_(context),
+        is_composed_(is_composed) {}
   ~HostOperator() override {
     if (release_) release_(context_);
   }
@@ -30,6 +34,7 @@ class HostOperator final : public CustomOperator {
     return items_of(run(gradient_, args));
   }
   bool has_gradient() const override { return gradient_ != nullptr; }
+  bool is_composed() const override { return is_composed_; }
 
  private:
   std::vector<Value> items_of(const Value& result) const {
@@ -48,31 +53,36 @@ class HostOperator final : public CustomOperator {
       held.push_back({arg});
       handles.push_back(&held.back());
     }
-    const uint64_t before = failures();
     weft_value* out = nullptr;
-    const weft_status status = guarded_call(function, handles, &out);
+    call_host(schema().name,
+              [&] { return function(handles.data(), handles.size(), &out, context_); });
     const std::unique_ptr<weft_value> result(out);
-    if (status != WEFT_OK) {
-      const bool has_text = failures() != before && *weft_last_error() != '\0';
-      const std::string got = str("expected WEFT_OK from the host, got the status ", int{status});
-      throw_status(status, str(schema().name, ": ", has_text ? weft_last_error() : got));
-    }
     return result ? std::move(result->value) : Value();
-  }
-  // A host in C++ may throw, though it should not: nothing goes through the frames of C.
-  weft_status guarded_call(weft_operator_call function, const std::vector<const weft_value*>& args,
-                           weft_value** out) const noexcept {
-    try {
-      return function(args.data(), args.size(), out, context_);
-    } catch (...) {
-      return capi::status_of_exception();
-    }
   }
 
   weft_operator_call call_, gradient_;
   void* context_;
+  bool is_composed_ = false;
   Release release_ = nullptr;
 };
+
+void register_operator(const char* op, const char* schema, weft_operator_call call,
+                       weft_operator_call gradient, HostOperator::Release release, void* context,
+                       bool is_composed) {
+  WEFT_CHECK_VALUE(schema, op, ": expected a schema, got NULL");
+  WEFT_CHECK_VALUE(call, op, ": expected a function, got NULL");
+  auto made = std::make_shared<HostOperator>(OperatorSchema::parse(schema), call, gradient, context,
+                                             is_composed);
+  WEFT_CHECK_VALUE(is_composed || !made->schema().writes(), op,
+                   ": expected a schema that writes to no argument, got ", schema);
+  made->own(release);
+  try {
+    register_custom_operator(made);
+  } catch (...) {
+    made->own(nullptr);
+    throw;
+  }
+}
 
 }  // namespace
 }  // namespace weft::capi
@@ -84,17 +94,16 @@ weft_status weft_register_operator(const char* schema, weft_operator_call call,
                                    weft_operator_call gradient, void (*release)(void*),
                                    void* context) {
   return guarded([&] {
-    WEFT_CHECK_VALUE(schema, "weft_register_operator: expected a schema, got NULL");
-    WEFT_CHECK_VALUE(call, "weft_register_operator: expected a function, got NULL");
-    auto made = std::make_shared<capi::HostOperator>(OperatorSchema::parse(schema), call, gradient,
-                                                     context);
-    made->own(release);
-    try {
-      register_custom_operator(made);
-    } catch (...) {
-      made->own(nullptr);
-      throw;
-    }
+    capi::register_operator("weft_register_operator", schema, call, gradient, release, context,
+                            false);
+  });
+}
+
+weft_status weft_register_composed_operator(const char* schema, weft_operator_call call,
+                                            void (*release)(void*), void* context) {
+  return guarded([&] {
+    capi::register_operator("weft_register_composed_operator", schema, call, nullptr, release,
+                            context, true);
   });
 }
 

@@ -219,7 +219,9 @@ TEST(capi_operator_schemas_are_checked) {
   refuses("my::scale(Tensor x", "expected ) at character 18");
   refuses("my::scale(Tensor x)", "expected -> at character 19");
   refuses("my::scale(Tenser x) -> Tensor", "expected a type of operators at character 10");
-  refuses("my::scale(Tensor(a!) x) -> Tensor", "expected the name of an argument");
+  refuses("my::scale(Tensor(a!) x) -> Tensor", "expected a schema that writes to no argument");
+  refuses("my::scale(Tensor(a! x) -> Tensor", "expected )");
+  refuses("my::scale(Tensor() x) -> Tensor", "expected the mark of memory");
   refuses("my::scale(Tensor x, int x) -> Tensor", "expected each name once");
   refuses("my::scale(Tensor x) -> Tensor more", "expected the end");
   refuses("my::scale(Tensor x=) -> Tensor", "expected a default");

@@ -115,6 +115,12 @@ const int64_t* weft_tensor_strides(const weft_tensor* tensor) {
   return tensor ? tensor->tensor.strides().data() : nullptr;
 }
 int64_t weft_tensor_numel(const weft_tensor* tensor) { return tensor ? tensor->tensor.numel() : 0; }
+const char* weft_tensor_device(const weft_tensor* tensor) {
+  if (!tensor || tensor->tensor.on_cpu()) return "cpu";
+  thread_local std::string text;
+  text = str(tensor->tensor.device());
+  return text.c_str();
+}
 void* weft_tensor_data(const weft_tensor* tensor) {
   if (!tensor) return nullptr;
   tensor->tensor.storage()->set(kExposed);

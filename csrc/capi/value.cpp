@@ -179,6 +179,14 @@ weft_status weft_value_get_dtype(const weft_value* value, weft_dtype* out) {
         static_cast<weft_dtype>(expect("weft_value_get_dtype", value, "a dtype", tags).to_dtype());
   });
 }
+weft_status weft_value_get_device(const weft_value* value, const char** out) {
+  return guarded([&] {
+    thread_local std::string text;
+    const auto tags = {ValueTag::Device};
+    text = str(expect("weft_value_get_device", value, "a device", tags).to_device());
+    *out = text.c_str();
+  });
+}
 weft_status weft_value_get_string(const weft_value* value, const char** out, size_t* bytes) {
   return guarded([&] {
     const auto tags = {ValueTag::String};

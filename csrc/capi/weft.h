@@ -131,6 +131,8 @@ WEFT_API int weft_tensor_ndim(const weft_tensor* tensor);
 WEFT_API const int64_t* weft_tensor_sizes(const weft_tensor* tensor);
 WEFT_API const int64_t* weft_tensor_strides(const weft_tensor* tensor);
 WEFT_API int64_t weft_tensor_numel(const weft_tensor* tensor);
+/* "cpu", "meta". Valid until the thread's next call of this function. */
+WEFT_API const char* weft_tensor_device(const weft_tensor* tensor);
 /* The first element; null unless the tensor is on the CPU. Valid as long as the handle, unless the
    tensor is resized. */
 WEFT_API void* weft_tensor_data(const weft_tensor* tensor);
@@ -230,6 +232,8 @@ WEFT_API weft_status weft_value_get_float(const weft_value* value, double* out);
 WEFT_API weft_status weft_value_get_complex(const weft_value* value, double* real,
                                             double* imaginary);
 WEFT_API weft_status weft_value_get_dtype(const weft_value* value, weft_dtype* out);
+/* "cpu", "meta:0". Valid until the thread's next call of this function. */
+WEFT_API weft_status weft_value_get_device(const weft_value* value, const char** out);
 /* Valid as long as the handle; ends with a 0 behind `bytes`, which may be NULL. */
 WEFT_API weft_status weft_value_get_string(const weft_value* value, const char** out,
                                            size_t* bytes);
@@ -338,9 +342,44 @@ typedef weft_status (*weft_operator_call)(const weft_value* const* args, size_t 
 WEFT_API weft_status weft_register_operator(const char* schema, weft_operator_call call,
                                             weft_operator_call gradient,
                                             void (*release)(void* context), void* context);
+/* The same for an operator that records gradients itself: `call` runs in the caller's mode of
+ * gradients (weft_set_grad_enabled), and results keep the history that they come with, from operators
+ * of the library and from weft_record_function. Here the schema may say what is written to:
+ * "my::scale_(Tensor(a!) x, float by) -> Tensor(a!)". */
+WEFT_API weft_status weft_register_composed_operator(const char* schema, weft_operator_call call,
+                                                     void (*release)(void* context), void* context);
 /* Forgets the operator of a name "my::scale"; WEFT_KEY_ERROR where there is none. Calls under way
  * end as they would have; its context is released after them. */
 WEFT_API weft_status weft_unregister_operator(const char* name);
+/* Computes the gradients of inputs. `gradients`: one for each output, NULL where it has none;
+ * `saved`: what the function had; `wanted`: whether the gradient of each input is asked for. Puts
+ * out a gradient for each input, or leaves the NULL that is there. */
+typedef weft_status (*weft_backward_call)(const weft_tensor* const* gradients,
+                                          const weft_tensor* const* saved, const int* wanted,
+                                          weft_tensor** out, void* context);
+typedef enum weft_output_flags WEFT_ENUM_OF_INT {
+  WEFT_OUTPUT_WRITTEN = 1, /* an input as well, which the function wrote to */
+  WEFT_OUTPUT_CONSTANT = 2 /* has no gradient */
+} weft_output_flags;
+/* A call of a function that has its own gradient. Tensors may be NULL where there is none. */
+typedef struct weft_function {
+  const char* name; /* in messages: "ScaleBackward" */
+  const weft_tensor* const* inputs;
+  size_t input_count;
+  const weft_tensor* const* outputs;
+  size_t output_count;
+  const int* output_flags; /* a sum of weft_output_flags for each output; NULL: 0 */
+  const weft_tensor* const* saved;
+  size_t saved_count;
+  int fills_gradients; /* zeros stand for gradients of outputs that have none */
+  weft_backward_call backward;
+  void (*release)(void* context); /* once, when nothing needs the gradient any longer; or NULL */
+  void* context;
+} weft_function;
+/* Makes the function the history of its outputs, whatever the mode of gradients. Puts out each
+ * output with it: one that is an input, a view, or has a history already is a new tensor over its
+ * elements. Where this call fails `release` does not run. */
+WEFT_API weft_status weft_record_function(const weft_function* function, weft_tensor** out);
 /* Leaves a text for weft_last_error and gives the status back:
  * `return weft_fail(WEFT_VALUE_ERROR, "expected two dims");`. */
 WEFT_API weft_status weft_fail(weft_status status, const char* text);

@@ -6,7 +6,11 @@
 #define TORCH_VERSION_PATCH 0
 #define TORCH_VERSION "2.13.0"
 
+#include "checks.h"
 #include "composed.h"
 #include "context.h"
+#include "custom_function.h"
 #include "dispatch.h"
+#include "library.h"
 #include "module.h"
+#include "narrow.h"

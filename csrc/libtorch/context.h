@@ -17,6 +17,10 @@ inline int get_num_interop_threads() { return 1; }
 inline void set_num_interop_threads(int) {}
 inline void manual_seed(uint64_t seed) { c10::detail::check(weft_manual_seed(seed)); }
 
+namespace internal {
+inline constexpr int64_t GRAIN_SIZE = 32768;  // of cheap loops
+}
+
 // Calls function(begin, end) for parts of a range of at least `grain` numbers, on several threads.
 template <class Function>
 void parallel_for(int64_t begin, int64_t end, int64_t grain, const Function& function) {

@@ -70,7 +70,7 @@ namespace detail {
 template <class... Parts>
 std::string text_of(const Parts&... parts) {
   std::ostringstream out;
-  (out << ... << parts);
+  static_cast<void>((out << ... << parts));  // there may be none
   return out.str();
 }
 
@@ -105,12 +105,11 @@ template <class Kind, class... Parts>
 }  // namespace over_weft
 }  // namespace c10
 
-#define WEFT_TORCH_CHECK_AS(kind, condition, ...)                                      \
-  do {                                                                                 \
-    if (!(condition)) {                                                                \
-      ::c10::detail::fail<::c10::kind>(__FILE__, __LINE__, #condition, ##__VA_ARGS__); \
-    }                                                                                  \
-  } while (false)
+// Without do and while, as in libtorch: programs leave the semicolon away.
+#define WEFT_TORCH_CHECK_AS(kind, condition, ...)                                    \
+  if (!(condition)) {                                                                \
+    ::c10::detail::fail<::c10::kind>(__FILE__, __LINE__, #condition, ##__VA_ARGS__); \
+  }
 #define TORCH_CHECK(condition, ...) WEFT_TORCH_CHECK_AS(Error, condition, ##__VA_ARGS__)
 #define TORCH_CHECK_INDEX(condition, ...) WEFT_TORCH_CHECK_AS(IndexError, condition, ##__VA_ARGS__)
 #define TORCH_CHECK_VALUE(condition, ...) WEFT_TORCH_CHECK_AS(ValueError, condition, ##__VA_ARGS__)

@@ -51,14 +51,14 @@ class Tensor {
   size_t element_size() const { return elementSize(scalar_type()); }
   size_t itemsize() const { return element_size(); }
   size_t nbytes() const { return element_size() * static_cast<size_t>(numel()); }
-  Device device() const { return expect(), Device(kCPU); }
+  Device device() const { return is_cpu() ? Device(kCPU) : Device(weft_tensor_device(expect())); }
   int64_t get_device() const { return -1; }
   Layout layout() const { return kStrided; }
   TensorOptions options() const { return TensorOptions(scalar_type()).device(device()); }
-  bool is_cpu() const { return true; }
+  bool is_cpu() const { return weft_tensor_device(expect()) == std::string_view("cpu"); }
   bool is_cuda() const { return false; }
   bool is_mps() const { return false; }
-  bool is_meta() const { return false; }
+  bool is_meta() const { return !is_cpu() && device().is_meta(); }
   bool is_sparse() const { return false; }
   bool is_quantized() const { return false; }
   bool is_floating_point() const { return isFloatingType(scalar_type()); }

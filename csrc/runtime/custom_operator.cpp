@@ -220,6 +220,33 @@ void check_results(const OperatorSchema& schema, std::vector<Value>& results) {
   }
 }
 
+std::vector<Value> run(const CustomOperatorRef& op, std::span<const Value> args) {
+  std::vector<Value> results;
+  {
+    const autograd::NoGradGuard guard;
+    results = op->compute(args);
+  }
+  check_results(op->schema(), results);
+  detach_results(results);
+  const auto wanted = [](const Value& value) { return GradientSearch().in_value(value); };
+  if (autograd::grad_enabled() && std::ranges::any_of(args, wanted))
+    record_custom(op, args, results);
+  return results;
+}
+
+// What is written to counts as written from the start, so that what the operator saves is later.
+std::vector<Value> run_composed(const CustomOperator& op, std::span<const Value> args) {
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (!op.schema().arguments[i].is_written) continue;
+    for (const Tensor& tensor : tensors_of(args.subspan(i, 1))) {
+      if (tensor.defined()) tensor.check_writable(op.schema().name.c_str());
+    }
+  }
+  std::vector<Value> results = op.compute(args);
+  check_results(op.schema(), results);
+  return results;
+}
+
 std::atomic<uint64_t> last_id{0};
 std::atomic<OperatorFallback> operator_fallback{nullptr};
 
@@ -262,16 +289,7 @@ std::vector<CustomOperatorRef> custom_operators() {
 
 Value call_custom_operator(const CustomOperatorRef& op, std::span<const Value> args) {
   const std::vector<Value> values = checked_arguments(op->schema(), args);
-  std::vector<Value> results;
-  {
-    const autograd::NoGradGuard guard;
-    results = op->compute(values);
-  }
-  check_results(op->schema(), results);
-  detach_results(results);
-  const auto wanted = [](const Value& value) { return GradientSearch().in_value(value); };
-  if (autograd::grad_enabled() && std::ranges::any_of(values, wanted))
-    record_custom(op, values, results);
+  std::vector<Value> results = op->is_composed() ? run_composed(*op, values) : run(op, values);
   if (results.size() == 1) return std::move(results[0]);
   return results.empty() ? Value() : make_tuple_value(std::move(results));
 }

@@ -22,12 +22,16 @@ class CustomOperator {
   explicit CustomOperator(OperatorSchema schema);
   virtual ~CustomOperator() = default;
 
-  // A value for each result, by the arguments of the schema; without recording gradients.
+  // A value for each result, by the arguments of the schema; without recording gradients, unless it
+  // is composed.
   virtual std::vector<Value> compute(std::span<const Value> args) const = 0;
   // A gradient for each argument, None where there is none, by the arguments, the results and the
   // gradients of the results.
   virtual std::vector<Value> gradient(std::span<const Value> args) const = 0;
   virtual bool has_gradient() const = 0;
+  // Whether it records gradients itself: it runs in the caller's mode, and results stay as they
+  // are.
+  virtual bool is_composed() const { return false; }
 
   const OperatorSchema& schema() const noexcept { return schema_; }
   uint64_t id() const noexcept { return id_; }  // no other one of the process has it

@@ -57,31 +57,34 @@ class SchemaReader {
     do {
       if (take("*")) continue;  // keyword-only ones: programs give all of them in order
       check(schema.arguments.size() < kMostSchemaArguments, "at most 64 arguments");
-      Ref<Type> type = read_type();
+      bool is_written = false;
+      Ref<Type> type = read_type(is_written);
       const std::string name(word("the name of an argument"));
       const auto same = [&](const OperatorSchema::Argument& each) { return each.name == name; };
       check(std::ranges::none_of(schema.arguments, same), "each name once");
-      schema.arguments.push_back({name, std::move(type)});
+      schema.arguments.push_back({name, std::move(type), is_written});
       if (take("=")) skip_default();
     } while (take(","));
     expect(")");
   }
 
   void read_results(OperatorSchema& schema) {
+    bool is_written = false;
     if (!take("(")) {
-      schema.results.push_back(read_type());
+      schema.results.push_back(read_type(is_written));
       return;
     }
     if (take(")")) return;
     do {
       check(schema.results.size() < kMostSchemaArguments, "at most 64 results");
-      schema.results.push_back(read_type());
+      schema.results.push_back(read_type(is_written));
       if (at_ < text_.size() && is_name_character(text_[at_])) word("a name");
     } while (take(","));
     expect(")");
   }
 
-  Ref<Type> read_type() {
+  // A type and its mark: what shares memory is "Tensor(a)", what is written to "Tensor(a!)".
+  Ref<Type> read_type(bool& is_written) {
     const size_t start = at_;
     const std::string_view name = word("a type");
     const auto* row =
@@ -89,6 +92,12 @@ class SchemaReader {
     if (row == std::end(kSchemaTypes)) at_ = start;
     check(row != std::end(kSchemaTypes), "a type of operators");
     Ref<Type> type = schema_type(row->second);
+    if (take("(")) {
+      const std::string_view mark = word("the mark of memory", "!|*");
+      is_written = mark.ends_with('!');
+      if (take("->")) word("the mark of memory", "!|*");
+      expect(")");
+    }
     for (int depth = 0; depth < kMostListDepth; ++depth) {
       if (take("?")) {
         check(type->kind != TypeKind::Optional, "a type that is optional once");
@@ -165,6 +174,10 @@ class SchemaReader {
 }  // namespace
 
 OperatorSchema OperatorSchema::parse(std::string_view text) { return SchemaReader(text).run(); }
+
+bool OperatorSchema::writes() const {
+  return std::ranges::any_of(arguments, &Argument::is_written);
+}
 
 bool OperatorSchema::has_types_of(const OperatorSchema& other) const {
   const auto same = [](const Ref<Type>& a, const Ref<Type>& b) { return a->str() == b->str(); };

@@ -13,6 +13,7 @@ struct OperatorSchema {
   struct Argument {
     std::string name;
     Ref<Type> type;
+    bool is_written = false;  // Tensor(a!)
   };
 
   std::string name;  // "my::scale", "my::scale.overload"
@@ -20,9 +21,10 @@ struct OperatorSchema {
   std::vector<Argument> arguments;
   std::vector<Ref<Type>> results;
 
-  // ValueError that says what was expected where. Operators of hosts write to no argument, so there
-  // are no alias marks; "aten" and "prim" are the library's.
+  // ValueError that says what was expected where. "aten" and "prim" are the library's.
   static OperatorSchema parse(std::string_view text);
+
+  bool writes() const;  // to any argument
 
   // Whether both take values of the same types and give such.
   bool has_types_of(const OperatorSchema& other) const;

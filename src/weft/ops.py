@@ -22,29 +22,35 @@ loaded_libraries: set[str] = set()
 
 
 def load_library(path: str | os.PathLike[str]) -> None:
-    """Loads a library in C, or in a language that calls C, which registers operators through
-    `weft.h`, or by TORCH_LIBRARY of weft's headers, while it is loaded: then they are
-    `weft.ops.my.op`, and programs call them.
+    """Loads a library which registers operators while it is loaded, by `weft.h` or by the
+    TORCH_LIBRARY of weft's headers: then they are `weft.ops.my.op`, and programs call them.
 
     Of the libraries of torchvision nothing is loaded: weft has their operators itself.
 
-    OSError for a file that is no library, and for one that registers none: libraries that were
-    built against PyTorch's own headers are such.
+    OSError for a file that is no library, and for one whose operators cannot be registered, or that
+    registers none: libraries that were compiled against libtorch are such.
     """
     known = dict(_C._host_operators())
     place = os.fspath(path)
     if _provided.provide(place):
         loaded_libraries.add(place)
         return
+    _C._take_host_error()
     ctypes.CDLL(str(Path(place).resolve()) if os.path.exists(place) else place)
     made = {k: v for k, v in _C._host_operators() if k not in known}
+    define_host_operators(made)
+    error = _C._take_host_error()
+    if error.startswith("TORCH_LIBRARY"):
+        raise OSError(
+            "ops.load_library: expected a library whose operators can be registered, got "
+            f"{place}: {error}"
+        )
     if not made and place not in loaded_libraries:
         raise OSError(
             "ops.load_library: expected a library that registers operators by "
-            f"weft_register_operator or TORCH_LIBRARY, got {place}, which registers none; build it "
-            "against weft's headers (python -m weft --libtorch-flags)"
+            f"weft_register_operator or TORCH_LIBRARY, got {place}, which registers none; for "
+            "PyTorch's C++ interface it is to be compiled against weft's headers"
         )
-    define_host_operators(made)
     loaded_libraries.add(place)
 
 

@@ -177,6 +177,8 @@ def register_autograd(
             f"{operator.schema}"
         )
     operator.backward, operator.setup_context = backward, setup_context
+    if operator.kernels.get("autograd") is operator.kernels.get("every"):
+        operator.kernels.pop("autograd", None)  # a library's operator, which records by itself
 
 
 def register_vmap(op: Any, func: Function | None = None, /, *, lib: Any = None) -> Any:

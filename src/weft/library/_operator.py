@@ -307,7 +307,16 @@ def define(qualname: str, schema: str) -> Operator:
 def find(name: str) -> Operator | None:
     """The operator of a name "mylib::f" or "mylib::f.overload"; None where there is none."""
     qualname, _, overload = name.partition(".")
-    return OPERATORS.get(qualname, {}).get("" if overload == "default" else overload)
+    return overloads_of(qualname).get("" if overload == "default" else overload)
+
+
+def overloads_of(qualname: str) -> dict[str, Operator]:
+    """The operators of a name by their overloads, those of a library that was not loaded by
+    load_library as well: an extension module that was imported."""
+    if qualname not in OPERATORS:
+        names = _C._host_operators()
+        define_host_operators({k: text for k, text in names if k.partition(".")[0] == qualname})
+    return OPERATORS.get(qualname, {})
 
 
 def define_composed(qualname: str, schema: str, function: Callable[..., Any]) -> Operator:
@@ -328,6 +337,8 @@ def define_host_operators(schemas: Mapping[str, str]) -> None:
 
 def _host_kernel(operator: Operator, name: str) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
+        if operator.fake is not None and _device_of([*args, *kwargs.values()]) == "meta":
+            return operator.fake(*args, **kwargs)
         return _C._call_host_operator(name, operator.schema.bind(args, kwargs))
 
     return call

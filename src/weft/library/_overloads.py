@@ -13,7 +13,7 @@ from weft.jit import schemas
 from weft.jit.archive import vision  # noqa: F401, which registers torchvision's operators
 from weft.jit.archive.functions import COMPOSED
 from weft.library._infer import infer_schema
-from weft.library._operator import OPERATORS, Operator, define_composed, set_overloads
+from weft.library._operator import Operator, define_composed, overloads_of, set_overloads
 from weft.library._schema import Schema
 
 
@@ -348,8 +348,8 @@ def overload_of(operator: Operator) -> OpOverload:
 
 def _packet(space: str, name: str) -> OpOverloadPacket | None:
     qualname = f"{space}::{name}"
-    if qualname in OPERATORS:
-        return CustomPacket(space, name, OPERATORS[qualname])
+    if found := overloads_of(qualname):
+        return CustomPacket(space, name, found)
     if space == "aten":
         rows = [each for each in schemas.candidates(qualname) if not each.is_builtin]
         if rows and hasattr(_C._aten, name):
