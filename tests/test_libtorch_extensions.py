@@ -98,6 +98,12 @@ TORCH_LIBRARY_IMPL(ext, CPU, m) {
   m.impl("add_out", TORCH_FN(add_out));
   m.impl("plain", [](const at::Tensor& x) { return x.clone(); });
 }
+TORCH_LIBRARY_IMPL(ext, Meta, m) {
+  m.impl("scale", [](const at::Tensor& x, double) {
+    TORCH_CHECK(x.is_meta() && !x.is_cpu() && x.device() == at::Device(at::kMeta));
+    return at::empty(x.sizes(), x.options());
+  });
+}
 TORCH_LIBRARY_IMPL(ext, CUDA, m) { m.impl("nobody", [](const at::Tensor& x) { return x; }); }
 """
 GRADIENTS = """
@@ -211,6 +217,17 @@ def test_gradients_in_python(ext) -> None:
     assert weft.ops.ext.plain(weft.empty(2, device="meta")).device.type == "meta"
 
 
+def test_tensors_without_elements(ext) -> None:
+    """Kernels over elements run on the CPU alone; those of Meta, and of operators, on meta."""
+    x = weft.empty(2, 3, device="meta")
+    made = weft.ops.ext.scale(x)
+    assert (made.device.type, made.shape) == ("meta", (2, 3))
+    with pytest.raises(NotImplementedError, match=r"ext::squares: expected a kernel for Meta, got"):
+        weft.ops.ext.squares(x)
+    weft.library.register_fake("ext::squares")(lambda x, more=None: (x, x))
+    assert weft.ops.ext.squares(x)[0].shape == (2, 3)
+
+
 class Scaled(weft.nn.Module):
     def forward(self, x: weft.Tensor) -> weft.Tensor:
         a, b = weft.ops.ext.squares(weft.ops.ext.scale(x, 3.0), None)
@@ -244,6 +261,28 @@ def test_programs_differentiate(ext, tmp_path) -> None:
     weft.jit.aot_compile(f, tmp_path / "f.weft")
     found = weft._C.CompiledModule(str(tmp_path / "f.weft")).call("forward", x)
     assert weft.autograd.grad(found, x)[0].tolist() == [3.0, 3.0]
+
+
+class Filled(weft.nn.Module):
+    def forward(self, x: weft.Tensor) -> weft.Tensor:
+        y = x + 1
+        z = y * 3
+        weft.ops.ext.fill_(y, 2.0)
+        w = y * 3 + z
+        weft.ops.ext.add_out(x, x, out=y)
+        return w + y
+
+
+def test_programs_see_what_is_written(ext, tmp_path) -> None:
+    x = weft.ones(3)
+    expected = Filled()(x).tolist()
+    assert expected == [14.0] * 3
+    program = weft.jit.script(Filled())
+    assert [program(x).tolist() for _ in range(3)] == [expected] * 3
+    assert weft.jit.trace(Filled(), x)(x).tolist() == expected
+    weft.jit.aot_compile(program, tmp_path / "filled.weft")
+    compiled = weft._C.CompiledModule(str(tmp_path / "filled.weft"))
+    assert [compiled.call("forward", x).tolist() for _ in range(2)] == [expected] * 2
 
 
 # ---- all types, inferred schemas, operators made of others ----
@@ -286,6 +325,10 @@ TORCH_LIBRARY_FRAGMENT(types, m) {
   m.def("results", results);
   m.def("parts(Tensor x, int count) -> Tensor[]", &parts);
   m.def("nothing", TORCH_FN(nothing));
+  m.def("window(Tensor x, int[2] k=1, *, SymInt pad=0, str mode=\'a, b\') -> int[]",
+        [](const at::Tensor&, at::IntArrayRef k, c10::SymInt pad, const std::string& mode) {
+          return std::vector<int64_t>{k.at(0), k.at(1), pad, static_cast<int64_t>(mode.size())};
+        });
 }
 TORCH_LIBRARY_FRAGMENT(types, m) {
   m.def("silu(Tensor x) -> Tensor");
@@ -350,6 +393,19 @@ def test_types_of_results(types) -> None:
     assert rest == [3, 0.5, True, "text", None, [1, 2]]
     assert [len(each) for each in types.parts(x, 2)] == [2, 2]
     assert types.nothing() is None
+
+
+def test_defaults(types) -> None:
+    x = weft.ones(1)
+    assert types.window(x) == [1, 1, 0, 4]
+    assert types.window(x, 3, pad=2) == [3, 3, 2, 4]
+    assert types.window(x, [3, 4], mode="") == [3, 4, 0, 0]
+
+    @weft.jit.script
+    def f(x):
+        return weft.ops.types.window(x), weft.ops.types.window(x, 5, pad=1)
+
+    assert f(x) == ([1, 1, 0, 4], [5, 5, 1, 4])
 
 
 def test_operators_made_of_operators_have_gradients(types) -> None:

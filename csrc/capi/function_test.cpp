@@ -7,14 +7,14 @@
 namespace weft {
 namespace {
 
-weft_tensor* number(double value, bool requires_grad = false) {
+weft_tensor* leaf_of(double value, bool requires_grad = false) {
   weft_tensor* made = nullptr;
   CHECK_EQ(weft_tensor_empty(WEFT_FLOAT64, 0, nullptr, &made), WEFT_OK);
   *static_cast<double*>(weft_tensor_data(made)) = value;
   CHECK_EQ(weft_tensor_set_requires_grad(made, requires_grad), WEFT_OK);
   return made;
 }
-double item(const weft_tensor* tensor) {
+double value_of(const weft_tensor* tensor) {
   double found = 0;
   CHECK_EQ(weft_tensor_item(tensor, &found), WEFT_OK);
   return found;
@@ -24,16 +24,16 @@ double item(const weft_tensor* tensor) {
 weft_status product_gradient(const weft_tensor* const* gradients, const weft_tensor* const* saved,
                              const int* wanted, weft_tensor** out, void* context) {
   ++*static_cast<int*>(context);
-  if (item(saved[0]) == 0) return weft_fail(WEFT_VALUE_ERROR, "expected no zero");
+  if (value_of(saved[0]) == 0) return weft_fail(WEFT_VALUE_ERROR, "expected no zero");
   for (int i = 0; i < 2; ++i) {
-    if (wanted[i]) out[i] = number(item(gradients[0]) * item(saved[1 - i]));
+    if (wanted[i]) out[i] = leaf_of(value_of(gradients[0]) * value_of(saved[1 - i]));
   }
   return WEFT_OK;
 }
 
 struct Product {
   explicit Product(double first, double second)
-      : a(number(first, true)), b(number(second)), made(number(first * second)) {
+      : a(leaf_of(first, true)), b(leaf_of(second)), made(leaf_of(first * second)) {
     const weft_tensor* inputs[] = {a, b};
     const weft_tensor* outputs[] = {made};
     const weft_function function = {"Product",
@@ -63,7 +63,7 @@ TEST(capi_function_records_its_gradient) {
   CHECK_EQ(weft_tensor_backward(product.result, nullptr, 0), WEFT_OK);
   weft_tensor* grad = nullptr;
   CHECK_EQ(weft_tensor_grad(product.a, &grad), WEFT_OK);
-  CHECK_EQ(item(grad), 4.0);
+  CHECK_EQ(value_of(grad), 4.0);
   weft_tensor_release(grad);
   CHECK_EQ(weft_tensor_grad(product.b, &grad), WEFT_OK);
   CHECK_TRUE(grad == nullptr);
@@ -84,7 +84,7 @@ TEST(capi_function_fails_as_its_gradient_does) {
 
 TEST(capi_function_saves_what_it_was) {
   const Product product(3, 4);
-  const weft_tensor* other = number(5);
+  const weft_tensor* other = leaf_of(5);
   CHECK_EQ(weft_tensor_copy(product.b, other), WEFT_OK);
   CHECK_EQ(weft_tensor_backward(product.result, nullptr, 0), WEFT_RUNTIME_ERROR);
   weft_tensor_release(const_cast<weft_tensor*>(other));
@@ -99,7 +99,7 @@ TEST(capi_function_is_checked) {
   function.backward = product_gradient;
   function.output_count = 1;
   CHECK_EQ(weft_record_function(&function, &out), WEFT_VALUE_ERROR);
-  weft_tensor* leaf = number(1, true);
+  weft_tensor* leaf = leaf_of(1, true);
   const int written = WEFT_OUTPUT_WRITTEN;
   const weft_tensor* tensors[] = {leaf};
   function.inputs = function.outputs = tensors;
@@ -122,7 +122,7 @@ TEST(capi_composed_operators_are_registered) {
 }
 
 TEST(capi_devices_have_names) {
-  weft_tensor* x = number(1);
+  weft_tensor* x = leaf_of(1);
   CHECK_EQ(std::string(weft_tensor_device(x)), std::string("cpu"));
   weft_tensor_release(x);
   weft_value* device = nullptr;

@@ -63,8 +63,11 @@ void call_host(const std::string& name, Call&& call) {
   }();
   if (status == WEFT_OK) return;
   const bool has_text = failures() != before && *weft_last_error() != '\0';
-  const std::string got = str("expected WEFT_OK from the host, got the status ", int{status});
-  throw_status(status, str(name, ": ", has_text ? weft_last_error() : got));
+  const std::string text =
+      has_text ? weft_last_error()
+               : str("expected WEFT_OK from the host, got the status ", int{status});
+  const std::string prefix = str(name, ": ");
+  throw_status(status, text.starts_with(prefix) ? text : prefix + text);
 }
 
 // The object behind a handle.

@@ -17,7 +17,8 @@ inline namespace over_weft {
   X(CUDA)                                                                                          \
   X(HIP)                                                                                           \
   X(XLA)                                                                                           \
-  X(MPS) X(XPU) X(Meta) X(PrivateUse1) X(QuantizedCPU) X(QuantizedCUDA) X(SparseCPU) X(SparseCUDA) \
+  X(MPS)                                                                                           \
+  X(XPU) X(Meta) X(PrivateUse1) X(QuantizedCPU) X(QuantizedCUDA) X(SparseCPU) X(SparseCUDA)        \
       X(MkldnnCPU) X(BackendSelect) X(Tracer) X(FuncTorchBatched) X(ADInplaceOrView)               \
           X(AutogradOther) X(AutogradCUDA) X(AutogradXLA) X(AutogradMPS) X(AutogradXPU)            \
               X(Autocast) X(AutocastCPU) X(CompositeExplicitAutograd) X(CompositeImplicitAutograd) \

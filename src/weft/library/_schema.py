@@ -85,7 +85,7 @@ class Schema:
 
     def default(self, arg: Arg) -> Any:
         """The value of an argument that a call leaves out."""
-        return list(arg.default) if isinstance(arg.default, tuple) else arg.default
+        return list(arg.default) if isinstance(arg.default, tuple) else _spread(arg, arg.default)
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """The arguments of a call in the order of the schema. RuntimeError where they do not fit
@@ -102,7 +102,8 @@ class Schema:
         for arg in self.parsed.args:
             if arg.name not in given and not arg.has_default:
                 self._refuse(f"a value for argument '{arg.name}'", "none")
-            bound.append(given.pop(arg.name) if arg.name in given else self.default(arg))
+            is_given = arg.name in given
+            bound.append(_spread(arg, given.pop(arg.name)) if is_given else self.default(arg))
         if given:
             self._refuse(f"names of arguments, of {self}", sorted(given))
         return bound
@@ -133,6 +134,13 @@ def _with_objects(arg: Arg) -> Arg:
     elif arg.base in ("ScalarType", "Device") and isinstance(value, str):
         value = _C.device(value) if arg.base == "Device" else getattr(_C, value, None)
     return arg._replace(default=value)
+
+
+def _spread(arg: Arg, value: Any) -> Any:
+    """A number stands for all those of a list of a given length: int[2]."""
+    length = arg.type.rstrip("?").rpartition("[")[2].rstrip("]")
+    is_number = isinstance(value, (int, float)) and length.isdigit()
+    return [value] * int(length) if is_number else value
 
 
 def _fits(value: Any, arg: Arg) -> bool:

@@ -210,13 +210,7 @@ def _operators(data: ProgramData) -> list[Operator]:
         raise NotImplementedError(
             f"aot_compile: expected a program without Python, got calls of {', '.join(names)}"
         )
-    operators = [each for each in found if isinstance(each, Operator)]
-    for each in operators:
-        if each.schema.is_mutable:
-            raise NotImplementedError(
-                f"aot_compile: expected operators that write to no argument, got {each.schema}"
-            )
-    return operators
+    return [each for each in found if isinstance(each, Operator)]
 
 
 class TensorTable:
