@@ -222,6 +222,13 @@ weft_status weft_tensor_set_grad(weft_tensor* tensor, const weft_tensor* gradien
   });
 }
 
+weft_status weft_tensor_set_data(weft_tensor* tensor, const weft_tensor* source) {
+  return guarded([&] {
+    const char* op = "weft_tensor_set_data";
+    autograd::set_data(handle(op, tensor).tensor, handle(op, source).tensor);
+  });
+}
+
 weft_status weft_tensor_to_dlpack(const weft_tensor* tensor, DLManagedTensorVersioned** out) {
   return guarded([&] {
     const Tensor& given = handle("weft_tensor_to_dlpack", tensor).tensor;

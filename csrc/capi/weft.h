@@ -154,6 +154,9 @@ WEFT_API weft_status weft_tensor_backward(const weft_tensor* tensor, const weft_
 WEFT_API weft_status weft_tensor_grad(const weft_tensor* tensor, weft_tensor** out);
 /* Sets the gradient, of the tensor's sizes and dtype; NULL: none. */
 WEFT_API weft_status weft_tensor_set_grad(weft_tensor* tensor, const weft_tensor* gradient);
+/* The tensor becomes one of the memory, sizes and dtype of `source`, under all of its handles; its
+ * history stays. */
+WEFT_API weft_status weft_tensor_set_data(weft_tensor* tensor, const weft_tensor* source);
 /* Keeps the gradient of a tensor that is no leaf, when a backward pass comes to it. */
 WEFT_API weft_status weft_tensor_retain_grad(weft_tensor* tensor);
 /* Whether the tensor is not the result of an operator that records gradients. */

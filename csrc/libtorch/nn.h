@@ -1,0 +1,4 @@
+// torch::nn: layers, their functions, initialisation.
+#pragma once
+
+#include "nn_recurrent.h"

@@ -1,0 +1,341 @@
+// Recurrent layers and cells, attention.
+#pragma once
+
+#include "nn_layers.h"
+
+namespace torch::nn {
+inline namespace over_weft {
+
+namespace detail {
+
+using at::Tensor;
+using StatePair = std::tuple<Tensor, Tensor>;
+
+// Steps of one layer in one direction: outputs [t, n, h], the last hidden state and memory.
+inline std::tuple<Tensor, Tensor, Tensor> run_layer(const Tensor& input, const Tensor& hidden,
+                                                    const Tensor& memory,
+                                                    const std::vector<Tensor>& weights, bool bias,
+                                                    const char* mode, bool backwards) {
+  using c10::detail::box;
+  using c10::detail::Shared;
+  static const c10::detail::Operator op("aten::_recurrent_layer");
+  const size_t before = bias ? 4 : 2;
+  const Tensor projection = weights.size() > before ? weights[before] : Tensor();
+  // The state behind it of a layer without memory is not there.
+  const auto results = op.call<std::vector<Shared>>(
+      {box(input), box(Tensor()), box(hidden), box(memory), box(weights[0]), box(weights[1]),
+       box(bias ? weights[2] : Tensor()), box(bias ? weights[3] : Tensor()), box(projection),
+       box(mode), box(backwards)});
+  return {c10::detail::unbox<Tensor>(results[0]), c10::detail::unbox<Tensor>(results[1]),
+          c10::detail::unbox<Tensor>(results[2])};
+}
+
+}  // namespace detail
+
+// Layers over steps [t, n, inputs], or [n, t, inputs] where the batch is first. `Gates`: how many
+// products of `hidden_size` a step has.
+template <class Derived, int64_t Gates>
+struct RecurrentLayer : Cloneable<Derived> {
+  using Tensor = at::Tensor;
+  explicit RecurrentLayer(const RNNOptions& given) : options(given) {}
+  void reset() override {
+    weights.clear();
+    for (int64_t layer = 0; layer < options.num_layers(); ++layer) {
+      for (int64_t direction = 0; direction < directions(); ++direction) {
+        add_weights(layer, "_l" + std::to_string(layer) + (direction > 0 ? "_reverse" : ""));
+      }
+    }
+    reset_parameters();
+  }
+  void reset_parameters() {
+    const double bound = 1 / std::sqrt(static_cast<double>(options.hidden_size()));
+    for (const Tensor& each : this->parameters()) init::uniform_(each, -bound, bound);
+  }
+  std::vector<Tensor> all_weights() const { return this->parameters(); }
+  void flatten_parameters() {}
+
+  void pretty_print(std::ostream& out) const override {
+    detail::write(out, "torch::nn::",
+                  Gates == 4   ? "LSTM"
+                  : Gates == 3 ? "GRU"
+                               : "RNN",
+                  "(input_size=", options.input_size(), ", hidden_size=", options.hidden_size(),
+                  ", num_layers=", options.num_layers(), ", bias=", options.bias(),
+                  ", batch_first=", options.batch_first(), ", dropout=", options.dropout(),
+                  ", bidirectional=", options.bidirectional());
+    if (options.proj_size() > 0) out << ", proj_size=" << options.proj_size();
+    out << ')';
+  }
+  RNNOptions options;
+
+ protected:
+  // Outputs and the last states.
+  std::tuple<Tensor, Tensor, Tensor> run(Tensor input, Tensor hidden, Tensor memory,
+                                         const char* mode) {
+    const bool is_single = input.dim() == 2, has_state = hidden.defined();
+    const int64_t place_of_batch = options.batch_first() ? 0 : 1;
+    if (is_single) input = input.unsqueeze(place_of_batch);
+    TORCH_CHECK(input.dim() == 3 && input.size(2) == options.input_size(), this->name(),
+                ": expected an input of 2 or 3 dims, the last ", options.input_size(), ", got ",
+                input.sizes());
+    if (options.batch_first()) input = input.transpose(0, 1);
+    if (has_state && is_single) {
+      hidden = hidden.unsqueeze(1);
+      if (memory.defined()) memory = memory.unsqueeze(1);
+    }
+    const int64_t count = options.num_layers() * directions(), n = input.size(1);
+    const int64_t width = options.proj_size() > 0 ? options.proj_size() : options.hidden_size();
+    if (!has_state) {
+      hidden = at::zeros({count, n, width}, input.options());
+      if (Gates == 4) memory = at::zeros({count, n, options.hidden_size()}, input.options());
+    }
+    std::vector<Tensor> outputs, lasts, memories;
+    for (int64_t place = 0; place < count; ++place) {
+      const bool backwards = place % directions() == 1;
+      auto [output, last, cell] =
+          detail::run_layer(input, hidden[place], memory.defined() ? memory[place] : memory,
+                            weights[static_cast<size_t>(place)], options.bias(), mode, backwards);
+      outputs.push_back(output);
+      lasts.push_back(last);
+      if (Gates == 4) memories.push_back(cell);
+      if (place % directions() + 1 < directions()) continue;
+      input = outputs.size() == 1 ? output : at::cat(outputs, -1);
+      outputs.clear();
+      if (options.dropout() > 0 && place + 1 < count) {
+        input = at::dropout(input, options.dropout(), this->is_training());
+      }
+    }
+    if (options.batch_first()) input = input.transpose(0, 1);
+    hidden = at::stack(lasts);
+    if (Gates == 4) memory = at::stack(memories);
+    if (is_single) {
+      input = input.squeeze(place_of_batch);
+      hidden = hidden.squeeze(1);
+      if (Gates == 4) memory = memory.squeeze(1);
+    }
+    return {input, hidden, memory};
+  }
+
+ private:
+  int64_t directions() const { return options.bidirectional() ? 2 : 1; }
+  void add_weights(int64_t layer, const std::string& suffix) {
+    const int64_t hidden = options.hidden_size(), projected = options.proj_size();
+    const int64_t width = projected > 0 ? projected : hidden;
+    std::vector<Tensor> made;
+    const auto add = [&](const char* name, at::IntArrayRef sizes) {
+      made.push_back(this->register_parameter(name + suffix, at::empty(sizes)));
+    };
+    add("weight_ih", {Gates * hidden, layer == 0 ? options.input_size() : width * directions()});
+    add("weight_hh", {Gates * hidden, width});
+    if (options.bias()) {
+      add("bias_ih", {Gates * hidden});
+      add("bias_hh", {Gates * hidden});
+    }
+    if (projected > 0) add("weight_hr", {projected, hidden});
+    weights.push_back(made);
+  }
+
+  std::vector<std::vector<Tensor>> weights;  // of each layer and direction
+};
+
+#define WEFT_RECURRENT(Name, Gates)                                                      \
+ public:                                                                                 \
+  Name##Impl(int64_t inputs, int64_t hidden) : Name##Impl(RNNOptions(inputs, hidden)) {} \
+  explicit Name##Impl(const RNNOptions& given) : RecurrentLayer(given) { Name##Impl::reset(); }
+struct RNNImpl : RecurrentLayer<RNNImpl, 1> {
+  WEFT_RECURRENT(RNN, 1)
+  std::tuple<Tensor, Tensor> forward(const Tensor& input, Tensor hx = {}) {
+    const char* mode = options.nonlinearity() == kReLU ? "RNN_RELU" : "RNN_TANH";
+    auto [output, hidden, none] = run(input, std::move(hx), {}, mode);
+    return {output, hidden};
+  }
+};
+struct GRUImpl : RecurrentLayer<GRUImpl, 3> {
+  WEFT_RECURRENT(GRU, 3)
+  std::tuple<Tensor, Tensor> forward(const Tensor& input, Tensor hx = {}) {
+    auto [output, hidden, none] = run(input, std::move(hx), {}, "GRU");
+    return {output, hidden};
+  }
+};
+struct LSTMImpl : RecurrentLayer<LSTMImpl, 4> {
+  WEFT_RECURRENT(LSTM, 4)
+  std::tuple<Tensor, std::tuple<Tensor, Tensor>> forward(
+      const Tensor& input, std::optional<std::tuple<Tensor, Tensor>> hx = {}) {
+    auto [output, hidden, memory] =
+        run(input, hx ? std::get<0>(*hx) : Tensor(), hx ? std::get<1>(*hx) : Tensor(), "LSTM");
+    return {output, {hidden, memory}};
+  }
+};
+#undef WEFT_RECURRENT
+TORCH_MODULE(RNN);
+TORCH_MODULE(GRU);
+TORCH_MODULE(LSTM);
+using LSTMOptions = RNNOptions;
+using GRUOptions = RNNOptions;
+
+// One step; the state is zero unless given.
+template <class Derived, int64_t Gates>
+struct RecurrentCell : Cloneable<Derived> {
+  using Tensor = at::Tensor;
+  explicit RecurrentCell(const RNNOptions& given) : options(given) {}
+  void reset() override {
+    const int64_t rows = Gates * options.hidden_size();
+    const double bound = 1 / std::sqrt(static_cast<double>(options.hidden_size()));
+    const auto add = [&](const char* name, at::IntArrayRef sizes, bool wanted) {
+      return this->register_parameter(name, wanted ? at::empty(sizes) : Tensor(), wanted);
+    };
+    weight_ih = add("weight_ih", {rows, options.input_size()}, true);
+    weight_hh = add("weight_hh", {rows, options.hidden_size()}, true);
+    bias_ih = add("bias_ih", {rows}, options.bias());
+    bias_hh = add("bias_hh", {rows}, options.bias());
+    for (const Tensor& each : this->parameters()) init::uniform_(each, -bound, bound);
+  }
+  RNNOptions options;
+  Tensor weight_ih, weight_hh, bias_ih, bias_hh;
+
+ protected:
+  Tensor start(const Tensor& input, const Tensor& state) const {
+    if (state.defined()) return state;
+    std::vector<int64_t> sizes = input.sizes().vec();
+    sizes.back() = options.hidden_size();
+    return at::zeros(sizes, input.options());
+  }
+  Tensor from_input(const Tensor& x) const { return at::linear(x, weight_ih, bias_ih); }
+  Tensor from_state(const Tensor& h) const { return at::linear(h, weight_hh, bias_hh); }
+};
+#define WEFT_CELL(Name)                                                                        \
+  Name##Impl(int64_t inputs, int64_t hidden) : Name##Impl(RNNOptions(inputs, hidden)) {}       \
+  explicit Name##Impl(const RNNOptions& given) : RecurrentCell(given) { Name##Impl::reset(); } \
+  WEFT_PRETTY(Name, o.input_size(), ", ", o.hidden_size(), o.bias() ? "" : ", bias=false")
+struct RNNCellImpl : RecurrentCell<RNNCellImpl, 1> {
+  WEFT_CELL(RNNCell)
+  Tensor forward(const Tensor& x, const Tensor& hx = {}) {
+    const Tensor sum = from_input(x) + from_state(start(x, hx));
+    return options.nonlinearity() == kReLU ? sum.relu() : sum.tanh();
+  }
+};
+struct GRUCellImpl : RecurrentCell<GRUCellImpl, 3> {
+  WEFT_CELL(GRUCell)
+  Tensor forward(const Tensor& x, const Tensor& hx = {}) {
+    const Tensor h = start(x, hx);
+    const std::vector<Tensor> a = from_input(x).chunk(3, -1), b = from_state(h).chunk(3, -1);
+    const Tensor reset_gate = (a[0] + b[0]).sigmoid(), update_gate = (a[1] + b[1]).sigmoid();
+    const Tensor made = (a[2] + reset_gate * b[2]).tanh();
+    return (h - made) * update_gate + made;
+  }
+};
+struct LSTMCellImpl : RecurrentCell<LSTMCellImpl, 4> {
+  WEFT_CELL(LSTMCell)
+  std::tuple<Tensor, Tensor> forward(const Tensor& x,
+                                     std::optional<std::tuple<Tensor, Tensor>> hx = {}) {
+    const Tensor h = start(x, hx ? std::get<0>(*hx) : Tensor()),
+                 c = start(x, hx ? std::get<1>(*hx) : Tensor());
+    const std::vector<Tensor> gates = (from_input(x) + from_state(h)).chunk(4, -1);
+    const Tensor memory = gates[1].sigmoid() * c + gates[0].sigmoid() * gates[2].tanh();
+    return {gates[3].sigmoid() * memory.tanh(), memory};
+  }
+};
+#undef WEFT_CELL
+TORCH_MODULE(RNNCell);
+TORCH_MODULE(GRUCell);
+TORCH_MODULE(LSTMCell);
+using RNNCellOptions = RNNOptions;
+using GRUCellOptions = RNNOptions;
+using LSTMCellOptions = RNNOptions;
+
+// ---- attention: [t, n, features] ----
+
+struct MultiheadAttentionImpl : Cloneable<MultiheadAttentionImpl> {
+  WEFT_LAYER_BEGIN(MultiheadAttention, MultiheadAttentionOptions);
+  void reset() override {
+    const int64_t dim = options.embed_dim();
+    TORCH_CHECK(dim % options.num_heads() == 0,
+                "MultiheadAttention: expected embed_dim divisible by num_heads, got ", dim, " and ",
+                options.num_heads());
+    in_proj_weight = register_parameter("in_proj_weight", at::empty({3 * dim, dim}));
+    in_proj_bias = register_parameter(
+        "in_proj_bias", options.bias() ? at::zeros({3 * dim}) : in_proj_bias, options.bias());
+    out_proj = register_module("out_proj", Linear(LinearOptions(dim, dim).bias(options.bias())));
+    init::xavier_uniform_(in_proj_weight);
+    if (options.bias()) init::zeros_(out_proj->bias);
+  }
+  // Masks: of the keys [n, s], of the scores [t, s] or [n heads, t, s]; true, or a number, is added
+  // to the scores as -inf, or as it is.
+  std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& query, const at::Tensor& key,
+                                             const at::Tensor& value,
+                                             const at::Tensor& key_padding_mask = {},
+                                             bool need_weights = true,
+                                             const at::Tensor& attn_mask = {},
+                                             bool average_attn_weights = true) {
+    const int64_t t = query.size(0), n = query.size(1), s = key.size(0), dim = options.embed_dim(),
+                  heads = options.num_heads(), width = dim / heads;
+    const auto projected = [&](const at::Tensor& x, int64_t part) {
+      return at::linear(x, in_proj_weight.narrow(0, part * dim, dim),
+                        options.bias() ? in_proj_bias.narrow(0, part * dim, dim) : in_proj_bias)
+          .reshape({-1, n * heads, width})
+          .transpose(0, 1);
+    };
+    const double scale = 1 / std::sqrt(static_cast<double>(width));
+    at::Tensor scores = (projected(query, 0) * scale).bmm(projected(key, 1).transpose(1, 2));
+    if (attn_mask.defined()) scores = scores + as_numbers(attn_mask);
+    if (key_padding_mask.defined()) {
+      scores = (scores.view({n, heads, t, s}) + as_numbers(key_padding_mask).view({n, 1, 1, s}))
+                   .view({n * heads, t, s});
+    }
+    const at::Tensor weights = at::dropout(scores.softmax(-1), options.dropout(), is_training());
+    const at::Tensor made = weights.bmm(projected(value, 2)).transpose(0, 1).reshape({t, n, dim});
+    at::Tensor shown;
+    if (need_weights) shown = weights.view({n, heads, t, s});
+    if (need_weights && average_attn_weights) shown = shown.mean({1});
+    return {out_proj->forward(made), shown};
+  }
+  at::Tensor in_proj_weight, in_proj_bias;
+  Linear out_proj{nullptr};
+
+ private:
+  static at::Tensor as_numbers(const at::Tensor& mask) {
+    if (mask.scalar_type() != at::kBool) return mask;
+    return at::zeros(mask.sizes()).masked_fill(mask, -std::numeric_limits<double>::infinity());
+  }
+};
+TORCH_MODULE(MultiheadAttention);
+
+struct TransformerEncoderLayerImpl : Cloneable<TransformerEncoderLayerImpl> {
+  WEFT_LAYER_BEGIN(TransformerEncoderLayer, TransformerEncoderLayerOptions);
+  void reset() override {
+    const int64_t dim = options.d_model(), inner = options.dim_feedforward();
+    self_attn = register_module(
+        "self_attn",
+        MultiheadAttention(
+            MultiheadAttentionOptions(dim, options.nhead()).dropout(options.dropout())));
+    linear1 = register_module("linear1", Linear(dim, inner));
+    dropout = register_module("dropout", Dropout(options.dropout()));
+    linear2 = register_module("linear2", Linear(inner, dim));
+    norm1 = register_module("norm1", LayerNorm(std::vector<int64_t>{dim}));
+    norm2 = register_module("norm2", LayerNorm(std::vector<int64_t>{dim}));
+    dropout1 = register_module("dropout1", Dropout(options.dropout()));
+    dropout2 = register_module("dropout2", Dropout(options.dropout()));
+  }
+  at::Tensor forward(const at::Tensor& src, const at::Tensor& src_mask = {},
+                     const at::Tensor& src_key_padding_mask = {}) {
+    const at::Tensor attended =
+        std::get<0>(self_attn->forward(src, src, src, src_key_padding_mask, true, src_mask));
+    const at::Tensor x = norm1->forward(src + dropout1->forward(attended));
+    const at::Tensor inner = linear1->forward(x);
+    const at::Tensor active = options.activation() == kGELU ? at::gelu(inner) : inner.relu();
+    return norm2->forward(x + dropout2->forward(linear2->forward(dropout->forward(active))));
+  }
+  MultiheadAttention self_attn{nullptr};
+  Linear linear1{nullptr}, linear2{nullptr};
+  Dropout dropout{nullptr}, dropout1{nullptr}, dropout2{nullptr};
+  LayerNorm norm1{nullptr}, norm2{nullptr};
+};
+TORCH_MODULE(TransformerEncoderLayer);
+
+#undef WEFT_LAYER_BEGIN
+#undef WEFT_PLAIN_LAYER
+#undef WEFT_PRETTY
+#undef WEFT_X
+
+}  // namespace over_weft
+}  // namespace torch::nn
