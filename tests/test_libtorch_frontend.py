@@ -37,6 +37,14 @@ def compiled(name: str, folder: pathlib.Path, *flags: str) -> pathlib.Path:
     return program
 
 
+def libtorch_flags() -> list[str]:
+    root = pathlib.Path(pytest.importorskip("torch").__file__).parent
+    headers = (root / "include", root / "include/torch/csrc/api/include")
+    library = root / "lib"
+    names = ("-ltorch", "-ltorch_cpu", "-lc10", f"-L{library}", f"-Wl,-rpath,{library}")
+    return ["-std=c++17", "-O0", "-w", *(f"-I{each}" for each in headers), *names]
+
+
 class Net(nn.Module):
     """The network of training.cpp."""
 
@@ -104,13 +112,7 @@ def test_training_gives_the_losses_of_python(training) -> None:
 
 @pytest.mark.parity
 def test_training_gives_the_losses_of_libtorch(training, tmp_path) -> None:
-    torch = pytest.importorskip("torch")
-    root = pathlib.Path(torch.__file__).parent
-    headers = (root / "include", root / "include/torch/csrc/api/include")
-    reference = compiled(
-        "training", tmp_path, "-std=c++17", "-O0", "-w", *(f"-I{each}" for each in headers),
-        f"-L{root / 'lib'}", "-ltorch", "-ltorch_cpu", "-lc10", f"-Wl,-rpath,{root / 'lib'}",
-    )  # fmt: skip
+    reference = compiled("training", tmp_path, *libtorch_flags())
     check_losses(losses_of(training), losses_of(reference))
 
 
@@ -165,3 +167,32 @@ def test_batches(tmp_path) -> None:
     expected = "".join(f"{first}-{second**2} " for first, second in pairs)
     assert lines[3:5] == [expected, expected]
     assert lines[5] == "30"
+
+
+@pytest.fixture(scope="module")
+def archives(tmp_path_factory) -> pathlib.Path:
+    return compiled("archives", tmp_path_factory.mktemp("archives"))
+
+
+def test_archives_are_read_again(archives, tmp_path) -> None:
+    assert run(archives, tmp_path, tmp_path).splitlines() == [
+        "1 1 1 1 3 3 1",
+        "read: expected a value 'weight' in the archive, got none",
+        "load: expected an archive of libtorch, got no zip file",
+        "load: expected an archive of libtorch, got no zip file",
+    ]
+    loaded = weft.jit.load(tmp_path / "net.pt")
+    assert [name for name, _ in loaded.named_parameters()] == [
+        "0.weight", "0.bias", "1.weight", "1.bias", "4.weight"
+    ]  # fmt: skip
+
+
+@pytest.mark.parity
+def test_archives_are_those_of_libtorch(archives, tmp_path) -> None:
+    reference = compiled("archives", tmp_path, *libtorch_flags())
+    folders = tmp_path / "ours", tmp_path / "theirs"
+    for program, folder in zip((archives, reference), folders):
+        folder.mkdir()
+        run(program, folder, folder)
+    assert run(archives, *folders).startswith("1 1 1 1 3 3 1\n")
+    assert run(reference, *reversed(folders)).startswith("1 1 1 1 3 3 1\n")

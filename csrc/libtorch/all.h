@@ -17,3 +17,4 @@
 #include "narrow.h"
 #include "nn.h"
 #include "optim.h"
+#include "serialize.h"

@@ -411,25 +411,3 @@ inline torch::jit::Module IValue::toModule() const {
 }
 }  // namespace over_weft
 }  // namespace c10
-
-namespace torch {
-inline namespace over_weft {
-
-// Files of tensors: states are written by weft_module_save_state, read by weft_module_load_state.
-template <class Value>
-void save(const Value&, const std::string& path) {
-  TORCH_CHECK_NOT_IMPLEMENTED(false,
-                              "save: expected weft_module_save_state, which writes files of "
-                              "tensors, got torch::save of '",
-                              path, "'");
-}
-template <class Value>
-void load(Value&, const std::string& path) {
-  TORCH_CHECK_NOT_IMPLEMENTED(false,
-                              "load: expected torch::jit::load or weft_module_load_state, got "
-                              "torch::load of '",
-                              path, "'");
-}
-
-}  // namespace over_weft
-}  // namespace torch

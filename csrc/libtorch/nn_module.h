@@ -135,6 +135,13 @@ inline std::string type_name(const std::type_info& type) {
 }  // namespace over_weft
 }  // namespace torch
 
+namespace torch::serialize {
+inline namespace over_weft {
+class OutputArchive;
+class InputArchive;
+}  // namespace over_weft
+}  // namespace torch::serialize
+
 namespace torch::nn {
 inline namespace over_weft {
 
@@ -276,6 +283,8 @@ class Module : public std::enable_shared_from_this<Module> {
     return dynamic_cast<const typename Contained<T>::type*>(this);
   }
   virtual bool is_serializable() const { return true; }
+  virtual void save(serialize::OutputArchive& archive) const;
+  virtual void load(serialize::InputArchive& archive);
   virtual void pretty_print(std::ostream& out) const { out << name(); }
   friend std::ostream& operator<<(std::ostream& out, const Module& module) {
     module.print_tree(out, "");

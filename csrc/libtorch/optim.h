@@ -10,6 +10,10 @@ using at::Tensor;
 
 class OptimizerOptions {
  public:
+  using Betas = std::tuple<double, double>;
+  using Field = std::variant<double*, bool*, Betas*>;
+  // What archives have of them, by name.
+  virtual std::vector<std::pair<const char*, Field>> fields() { return {}; }
   virtual ~OptimizerOptions() = default;
   virtual std::unique_ptr<OptimizerOptions> clone() const = 0;
   virtual double get_lr() const = 0;
@@ -35,20 +39,45 @@ struct SGDOptions : OptionsOf<SGDOptions> {
   TORCH_ARG(double, momentum) = 0;
   TORCH_ARG(double, dampening) = 0;
   TORCH_ARG(bool, nesterov) = false;
+
+ public:
+  std::vector<std::pair<const char*, Field>> fields() override {
+    return {{"lr", &lr_},
+            {"weight_decay", &weight_decay_},
+            {"momentum", &momentum_},
+            {"dampening", &dampening_},
+            {"nesterov", &nesterov_}};
+  }
 };
 struct AdamOptions : OptionsOf<AdamOptions> {
-  using Betas = std::tuple<double, double>;
   WEFT_OPTIMIZER_OPTIONS(Adam, double lr = 1e-3) = 0;
   TORCH_ARG(Betas, betas) = Betas(0.9, 0.999);
   TORCH_ARG(double, eps) = 1e-8;
   TORCH_ARG(bool, amsgrad) = false;
+
+ public:
+  std::vector<std::pair<const char*, Field>> fields() override {
+    return {{"lr", &lr_},
+            {"weight_decay", &weight_decay_},
+            {"betas", &betas_},
+            {"eps", &eps_},
+            {"amsgrad", &amsgrad_}};
+  }
 };
 struct AdamWOptions : OptionsOf<AdamWOptions> {
-  using Betas = std::tuple<double, double>;
   WEFT_OPTIMIZER_OPTIONS(AdamW, double lr = 1e-3) = 1e-2;
   TORCH_ARG(Betas, betas) = Betas(0.9, 0.999);
   TORCH_ARG(double, eps) = 1e-8;
   TORCH_ARG(bool, amsgrad) = false;
+
+ public:
+  std::vector<std::pair<const char*, Field>> fields() override {
+    return {{"lr", &lr_},
+            {"weight_decay", &weight_decay_},
+            {"betas", &betas_},
+            {"eps", &eps_},
+            {"amsgrad", &amsgrad_}};
+  }
 };
 struct RMSpropOptions : OptionsOf<RMSpropOptions> {
   WEFT_OPTIMIZER_OPTIONS(RMSprop, double lr = 1e-2) = 0;
@@ -56,12 +85,27 @@ struct RMSpropOptions : OptionsOf<RMSpropOptions> {
   TORCH_ARG(double, eps) = 1e-8;
   TORCH_ARG(double, momentum) = 0;
   TORCH_ARG(bool, centered) = false;
+
+ public:
+  std::vector<std::pair<const char*, Field>> fields() override {
+    return {{"lr", &lr_},   {"weight_decay", &weight_decay_}, {"alpha", &alpha_},
+            {"eps", &eps_}, {"momentum", &momentum_},         {"centered", &centered_}};
+  }
 };
 struct AdagradOptions : OptionsOf<AdagradOptions> {
   WEFT_OPTIMIZER_OPTIONS(Adagrad, double lr = 1e-2) = 0;
   TORCH_ARG(double, lr_decay) = 0;
   TORCH_ARG(double, initial_accumulator_value) = 0;
   TORCH_ARG(double, eps) = 1e-10;
+
+ public:
+  std::vector<std::pair<const char*, Field>> fields() override {
+    return {{"lr", &lr_},
+            {"weight_decay", &weight_decay_},
+            {"lr_decay", &lr_decay_},
+            {"initial_accumulator_value", &initial_accumulator_value_},
+            {"eps", &eps_}};
+  }
 };
 struct LBFGSOptions : OptionsOf<LBFGSOptions> {
   WEFT_OPTIMIZER_OPTIONS(LBFGS, double lr = 1) = 0;
@@ -152,6 +196,7 @@ class Optimizer {
     for (const OptimizerParamGroup& group : groups_) count += group.params().size();
     return count;
   }
+  const std::map<const weft_tensor*, OptimizerParamState>& state() const { return states_; }
   OptimizerParamState& state_of(const Tensor& parameter) { return states_[parameter.get()]; }
 
  protected:

@@ -19,8 +19,7 @@ int main(int, char** argv) {
                     .map(data::transforms::Normalize<>(0.5, 0.25))
                     .map(data::transforms::Stack<>());
   std::cout << *digits.size() << '\n';
-  auto in_order =
-      data::make_data_loader<data::samplers::SequentialSampler>(std::move(digits), 2);
+  auto in_order = data::make_data_loader<data::samplers::SequentialSampler>(std::move(digits), 2);
   for (const auto& batch : *in_order) {
     std::cout << batch.data.sizes() << batch.data.sum().item<float>() << ' '
               << batch.target.sum().item<int64_t>() << '\n';
@@ -40,9 +39,8 @@ int main(int, char** argv) {
   }
 
   auto rows = data::datasets::TensorDataset(torch::arange(6, torch::kFloat).view({3, 2}))
-                  .map(data::transforms::Lambda<data::TensorExample>([](data::TensorExample each) {
-                    return data::TensorExample(each.data * 2);
-                  }))
+                  .map(data::transforms::Lambda<data::TensorExample>(
+                      [](data::TensorExample each) { return data::TensorExample(each.data * 2); }))
                   .map(data::transforms::Stack<data::TensorExample>());
   auto all = data::make_data_loader<data::samplers::SequentialSampler>(std::move(rows), 3);
   std::cout << all->begin()->data.sum().item<float>() << '\n';

@@ -8,10 +8,10 @@ namespace nn = torch::nn;
 struct BlockImpl : nn::Cloneable<BlockImpl> {
   explicit BlockImpl(int64_t width) : width_(width) { reset(); }
   void reset() override {
-    layers = register_module(
-        "layers", nn::Sequential({{"linear", nn::Linear(width_, width_)},
-                                  {"norm", nn::BatchNorm1d(width_)},
-                                  {"act", nn::Functional(torch::leaky_relu, 0.2)}}));
+    layers = register_module("layers",
+                             nn::Sequential({{"linear", nn::Linear(width_, width_)},
+                                             {"norm", nn::BatchNorm1d(width_)},
+                                             {"act", nn::Functional(torch::leaky_relu, 0.2)}}));
     register_buffer("seen", torch::zeros({1}, torch::kLong));
   }
   torch::Tensor forward(torch::Tensor x) { return layers->forward(x); }

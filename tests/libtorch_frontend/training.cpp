@@ -8,7 +8,10 @@ namespace F = torch::nn::functional;
 
 struct NetImpl : nn::Module {
   NetImpl()
-      : convolution(nn::Conv2dOptions(1, 4, 3).stride(2).padding(1)), norm(4), lstm(4, 5), head(5, 3) {
+      : convolution(nn::Conv2dOptions(1, 4, 3).stride(2).padding(1)),
+        norm(4),
+        lstm(4, 5),
+        head(5, 3) {
     register_module("convolution", convolution);
     register_module("norm", norm);
     register_module("lstm", lstm);
