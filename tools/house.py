@@ -65,6 +65,12 @@ PURPOSES = (
         "src/weft/jit/aot/* src/weft/_command/*",
     ),
     Purpose(
+        "training in libtorch's C++",
+        1_800,
+        4_600,
+        "csrc/libtorch/nn* csrc/libtorch/optim.h csrc/libtorch/data.h csrc/libtorch/serialize.h",
+    ),
+    Purpose(
         "libtorch's C++ over the library", 4_000, 4_000, "csrc/libtorch/* tools/gen/libtorch.py"
     ),
     Purpose("backends", 600, 600, "csrc/core/backend* csrc/core/stream*"),

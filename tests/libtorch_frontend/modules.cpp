@@ -55,6 +55,11 @@ int main() {
   list->push_back(nn::Upsample(nn::UpsampleOptions().scale_factor(std::vector<double>{2})));
   std::cout << list << '\n';
 
+  std::cout << torch::tensor({-0.05, 0.015}) << '\n'
+            << torch::arange(4).view({2, 2}) << '\n'
+            << torch::tensor({{1e6, 0.5}}) << '\n'
+            << torch::tensor(0.1, torch::kDouble) << '\n';
+
   try {
     block->register_module("a.b", nn::ReLU());
   } catch (const c10::Error& error) {
