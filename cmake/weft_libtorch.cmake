@@ -6,13 +6,19 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/csrc/libtorch/" DESTINATION weft/includ
 install(FILES "${WEFT_GENERATED}/libtorch/tensor_methods.h" "${WEFT_GENERATED}/libtorch/operators.h"
   DESTINATION weft/include/libtorch/weft_libtorch)
 
-# Each of these has all of it.
+# Each of these has all of it; those of the frontend also what trains.
+set(WEFT_LIBTORCH_FRONTEND_HEADERS
+  torch/all.h torch/data.h torch/nn.h torch/optim.h torch/serialize.h torch/torch.h
+  torch/csrc/api/include/torch/all.h torch/csrc/api/include/torch/data.h
+  torch/csrc/api/include/torch/nn.h torch/csrc/api/include/torch/optim.h
+  torch/csrc/api/include/torch/serialize.h torch/csrc/api/include/torch/torch.h
+  torch/nn/functional.h torch/nn/init.h torch/nn/module.h torch/nn/modules.h torch/nn/options.h
+  torch/nn/pimpl.h torch/nn/utils.h torch/ordered_dict.h torch/serialize/archive.h)
 set(WEFT_LIBTORCH_HEADERS
-  torch/all.h torch/autograd.h torch/cuda.h torch/custom_class.h torch/enum.h torch/extension.h
-  torch/jit.h torch/library.h torch/script.h
-  torch/torch.h torch/types.h torch/utils.h torch/version.h
-  torch/csrc/api/include/torch/all.h torch/csrc/api/include/torch/cuda.h
-  torch/csrc/api/include/torch/enum.h torch/csrc/api/include/torch/torch.h
+  torch/autograd.h torch/cuda.h torch/custom_class.h torch/enum.h torch/jit.h torch/library.h
+  torch/script.h
+  torch/types.h torch/utils.h torch/version.h
+  torch/csrc/api/include/torch/cuda.h torch/csrc/api/include/torch/enum.h
   torch/csrc/api/include/torch/types.h torch/csrc/api/include/torch/version.h
   torch/csrc/autograd/autograd.h torch/csrc/autograd/custom_function.h
   torch/csrc/autograd/function.h torch/csrc/autograd/generated/variable_factories.h
@@ -33,6 +39,10 @@ set(WEFT_LIBTORCH_HEADERS
   c10/util/StringUtil.h c10/util/complex.h c10/util/intrusive_ptr.h c10/util/irange.h
   c10/util/string_view.h c10/cuda/CUDACachingAllocator.h caffe2/core/macros.h)
 set(WEFT_LIBTORCH_FOLDER "${PROJECT_BINARY_DIR}/libtorch")
+foreach(header IN LISTS WEFT_LIBTORCH_FRONTEND_HEADERS)
+  file(CONFIGURE OUTPUT "${WEFT_LIBTORCH_FOLDER}/${header}"
+    CONTENT "#pragma once\n#include <weft_libtorch/nn.h>\n")
+endforeach()
 foreach(header IN LISTS WEFT_LIBTORCH_HEADERS)
   file(CONFIGURE OUTPUT "${WEFT_LIBTORCH_FOLDER}/${header}"
     CONTENT "#pragma once\n#include <weft_libtorch/all.h>\n")

@@ -68,7 +68,7 @@ PURPOSES = (
         "training in libtorch's C++",
         1_800,
         4_600,
-        "csrc/libtorch/nn* csrc/libtorch/optim.h csrc/libtorch/data.h csrc/libtorch/serialize.h",
+        "csrc/libtorch/nn* csrc/libtorch/optim* csrc/libtorch/data.h csrc/libtorch/serialize*",
     ),
     Purpose(
         "libtorch's C++ over the library", 4_000, 4_000, "csrc/libtorch/* tools/gen/libtorch.py"

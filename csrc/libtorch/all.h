@@ -1,4 +1,4 @@
-// All of libtorch that weft has: what <torch/torch.h> and <torch/script.h> include.
+// All of libtorch that weft has but the frontend, which nn.h adds: what <torch/script.h> includes.
 #pragma once
 
 #define TORCH_VERSION_MAJOR 2
@@ -10,11 +10,8 @@
 #include "composed.h"
 #include "context.h"
 #include "custom_function.h"
-#include "data.h"
 #include "dispatch.h"
 #include "library.h"
 #include "module.h"
 #include "narrow.h"
-#include "nn.h"
-#include "optim.h"
-#include "serialize.h"
+#include "nn_operators.h"

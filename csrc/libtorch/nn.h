@@ -1,4 +1,8 @@
-// torch::nn: layers, their functions, initialisation.
+// The C++ frontend: what <torch/torch.h> has beside <torch/script.h>.
 #pragma once
 
+#include "all.h"
+#include "data.h"
 #include "nn_recurrent.h"
+#include "optim_schedules.h"
+#include "serialize.h"

@@ -43,8 +43,6 @@ class OrderedDict {
   auto end() { return items_.end(); }
   auto begin() const { return items_.begin(); }
   auto end() const { return items_.end(); }
-  Item& front() { return items_.front(); }
-  Item& back() { return items_.back(); }
   const std::vector<Item>& items() const { return items_; }
   Item& operator[](size_t index) { return items_.at(index); }
   const Item& operator[](size_t index) const { return items_.at(index); }
@@ -74,7 +72,6 @@ class OrderedDict {
                  items_.end());
   }
   void clear() { items_.clear(); }
-  void reserve(size_t count) { items_.reserve(count); }
   std::vector<Key> keys() const {
     std::vector<Key> found;
     for (const Item& each : items_) found.push_back(each.key());

@@ -1,7 +1,7 @@
 // Recurrent layers and cells, attention.
 #pragma once
 
-#include "nn_layers.h"
+#include "nn_weights.h"
 
 namespace torch::nn {
 inline namespace over_weft {

@@ -2,10 +2,13 @@
 // Python is the same tensor in C++, with its history.
 #pragma once
 
+#include "nn.h"
+
+// Libraries of operators include torch/extension.h as well, and need no pybind11.
+#if __has_include(<pybind11/pybind11.h>) && __has_include(<Python.h>)
+
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
-
-#include "all.h"
 
 namespace pybind11 {
 namespace detail {
@@ -151,3 +154,5 @@ namespace {
 }();
 }  // namespace
 #endif
+
+#endif  // pybind11
