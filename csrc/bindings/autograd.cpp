@@ -58,12 +58,14 @@ struct NodeObject {
 
   // To be called when the node holds others than before.
   void hold() {
-    Object list = Object::checked(PyList_New(0));
+    Object list;  // most hold none
     const visitproc append = [](PyObject* object, void* to) {
-      return PyList_Append(static_cast<PyObject*>(to), object);
+      Object& made = *static_cast<Object*>(to);
+      if (!made) made = Object::checked(PyList_New(0));
+      return PyList_Append(made.get(), object);
     };
-    check_status(visit_node(*node, append, list.get(), true));
-    held = PyList_GET_SIZE(list.get()) ? std::move(list) : Object();
+    check_status(visit_node(*node, append, &list, true));
+    held = std::move(list);
   }
 };
 
@@ -306,11 +308,14 @@ void bind_hooks(nb::module_& module) {
 
 autograd::Targets targets_of(const char* op, const char* what, nb::handle objects) {
   autograd::Targets targets;
-  for (const nb::handle each : objects) targets.push_back(target_of(op, what, each.ptr()));
+  targets.reserve(static_cast<size_t>(PyTuple_GET_SIZE(objects.ptr())));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(objects.ptr()); ++i) {
+    targets.push_back(target_of(op, what, PyTuple_GET_ITEM(objects.ptr(), i)));
+  }
   return targets;
 }
 
-nb::object run_backward(nb::handle roots, nb::handle grads, nb::handle inputs, bool retain_graph,
+nb::object run_backward(nb::tuple roots, nb::handle grads, nb::tuple inputs, bool retain_graph,
                         bool create_graph, bool accumulate, bool allow_unused) {
   const char* op = accumulate ? "backward" : "grad";
   autograd::Targets from = targets_of(op, "roots", roots), to = targets_of(op, "inputs", inputs);
@@ -375,7 +380,7 @@ bool is_edge(PyObject* object) {
 }
 
 autograd::Target target_of(const char* op, const char* what, PyObject* object) {
-  if (!is_edge(object)) return tensor_or_none(op, what, object);
+  if (is_tensor(object) || !is_edge(object)) return tensor_or_none(op, what, object);
   const Ref<Node>& node = nb::inst_ptr<NodeObject>(PyTuple_GET_ITEM(object, 0))->node;
   uint32_t index = 0;
   const bool known =

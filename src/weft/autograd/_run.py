@@ -11,6 +11,7 @@ from weft._C import Tensor
 from weft.autograd.graph import GradientEdge
 
 Tensors: TypeAlias = Tensor | GradientEdge | Iterable[Tensor | GradientEdge]
+_ONE = (Tensor, GradientEdge)
 Gradients: TypeAlias = Tensor | Iterable[Tensor | None] | None
 
 
@@ -161,7 +162,9 @@ def _grad_batched(
 
 
 def _as_tuple(op: str, what: str, value: Tensors) -> tuple[Any, ...]:
-    if isinstance(value, Tensor | GradientEdge):
+    if type(value) in (list, tuple):
+        return tuple(value)
+    if isinstance(value, _ONE):
         return (value,)
     if not isinstance(value, Iterable):
         got = type(value).__name__
