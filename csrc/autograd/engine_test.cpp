@@ -123,6 +123,34 @@ TEST(autograd_grad_of_inputs) {
                    "grad: expected inputs that require grad, got input 0 that does not");
 }
 
+TEST(autograd_edges_stand_for_tensors) {
+  const Tensor x = make({3}, true), w = make({5}, true);
+  const Tensor h = mul(x, w);
+  const Tensor y = mul(h, h);
+  BackwardOptions options{.retain_graph = true, .accumulate = false};
+  const Edge start = gradient_edge(y), middle = gradient_edge(h), end = gradient_edge(x);
+  const TensorList grads = backward_of({start}, {}, {middle, end, x}, options);
+  CHECK_EQ(values(grads[0]), Doubles{30});
+  CHECK_EQ(values(grads[1]), Doubles{150});
+  CHECK_EQ(values(grads[2]), Doubles{150});
+  CHECK_THROWS_MSG(backward_of({start}, {make({1, 2})}, {end}, options),
+                   "grad: expected a gradient of shape (1,), got (2,)");
+  options.accumulate = true;
+  backward_of({y}, {}, {middle}, options);
+  CHECK_FALSE(grad(x).defined() || retains_grad(h));
+  backward_of({middle}, {}, {end}, options);
+  CHECK_EQ(values(grad(x)), Doubles{5});
+}
+
+TEST(autograd_backward_adds_a_retained_gradient_once) {
+  const Tensor x = make({3}, true);
+  const Tensor h = mul(x, x);
+  retain_grad(h);
+  backward({mul(h, h)}, {}, {h}, {});
+  CHECK_EQ(values(grad(h)), Doubles{18});
+  CHECK_FALSE(grad(x).defined());
+}
+
 TEST(autograd_backward_into_inputs) {
   const Tensor x = make({3}, true), w = make({5}, true);
   const Tensor h = mul(x, w);
