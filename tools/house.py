@@ -119,7 +119,7 @@ PURPOSES = (
     ),
     Purpose("IR, passes, code generation, programs in Python", 10_000, 13_288, "src/weft/jit/*"),
     Purpose(
-        "interpreter, values, their bindings", 5_000, 7_233, "csrc/runtime/* csrc/bindings/jit*"
+        "interpreter, values, their bindings", 5_000, 7_235, "csrc/runtime/* csrc/bindings/jit*"
     ),
     Purpose(
         "operator table, kernel language, generators",

@@ -13,6 +13,7 @@
 #include "runtime/future.h"
 #include "runtime/interpreter.h"
 #include "runtime/list.h"
+#include "runtime/nesting.h"
 #include "runtime/print.h"
 #include "runtime/program_reader.h"
 #include "runtime/unique.h"
@@ -333,6 +334,7 @@ void leave(RegisterStack& stack, size_t count) {
       continue;
     }
     try {
+      const Nesting nesting;  // one may leave another, and that itself again
       run_function(*last.exit, &last.manager, 1);
     } catch (...) {
     }

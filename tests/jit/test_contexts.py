@@ -262,6 +262,31 @@ def test_too_deep_a_recursion_leaves_every_context():
     assert 1000 < x.item() <= 4000
 
 
+class Again:
+    """Is entered anew when it is left, and raises there."""
+
+    def __init__(self):
+        self.count = 0
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, type: Any, value: Any, traceback: Any) -> None:
+        self.count += 1
+        with self:
+            raise ValueError("again")
+
+
+def endless(x: Tensor) -> Tensor:
+    with Again():
+        return x[7]
+
+
+def test_a_context_that_never_ends_leaving():
+    with pytest.raises(IndexError):
+        jit.script(endless)(weft.ones(2))
+
+
 def test_an_interrupt_leaves_contexts(tmp_path):
     path = tmp_path / "interrupted.py"
     path.write_text(INTERRUPTED)
