@@ -131,7 +131,7 @@ WEFT_API int weft_tensor_ndim(const weft_tensor* tensor);
 WEFT_API const int64_t* weft_tensor_sizes(const weft_tensor* tensor);
 WEFT_API const int64_t* weft_tensor_strides(const weft_tensor* tensor);
 WEFT_API int64_t weft_tensor_numel(const weft_tensor* tensor);
-/* "cpu", "meta". Valid until the thread's next call of this function. */
+/* "cpu", or "meta". Valid until the thread's next call of this function. */
 WEFT_API const char* weft_tensor_device(const weft_tensor* tensor);
 /* The first element; null unless the tensor is on the CPU. Valid as long as the handle, unless the
    tensor is resized. */
@@ -235,7 +235,7 @@ WEFT_API weft_status weft_value_get_float(const weft_value* value, double* out);
 WEFT_API weft_status weft_value_get_complex(const weft_value* value, double* real,
                                             double* imaginary);
 WEFT_API weft_status weft_value_get_dtype(const weft_value* value, weft_dtype* out);
-/* "cpu", "meta:0". Valid until the thread's next call of this function. */
+/* "cpu", or "meta:0". Valid until the thread's next call of this function. */
 WEFT_API weft_status weft_value_get_device(const weft_value* value, const char** out);
 /* Valid as long as the handle; ends with a 0 behind `bytes`, which may be NULL. */
 WEFT_API weft_status weft_value_get_string(const weft_value* value, const char** out,

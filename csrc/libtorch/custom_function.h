@@ -5,7 +5,7 @@
 
 #include <typeinfo>
 
-#include "kernel.h"
+#include "function_record.h"
 
 namespace torch::autograd {
 inline namespace over_weft {

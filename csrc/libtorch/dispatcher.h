@@ -11,18 +11,35 @@ namespace c10 {
 inline namespace over_weft {
 
 // Keys of devices that weft has not, and of what it does by itself, are kept and never called.
-#define WEFT_TORCH_KEYS(X)                                                                         \
-  X(Undefined)                                                                                     \
-  X(CPU)                                                                                           \
-  X(CUDA)                                                                                          \
-  X(HIP)                                                                                           \
-  X(XLA)                                                                                           \
-  X(MPS)                                                                                           \
-  X(XPU) X(Meta) X(PrivateUse1) X(QuantizedCPU) X(QuantizedCUDA) X(SparseCPU) X(SparseCUDA)        \
-      X(MkldnnCPU) X(BackendSelect) X(Tracer) X(FuncTorchBatched) X(ADInplaceOrView)               \
-          X(AutogradOther) X(AutogradCUDA) X(AutogradXLA) X(AutogradMPS) X(AutogradXPU)            \
-              X(Autocast) X(AutocastCPU) X(CompositeExplicitAutograd) X(CompositeImplicitAutograd) \
-                  X(Autograd)
+#define WEFT_TORCH_KEYS(X)     \
+  X(Undefined)                 \
+  X(CPU)                       \
+  X(CUDA)                      \
+  X(HIP)                       \
+  X(XLA)                       \
+  X(MPS)                       \
+  X(XPU)                       \
+  X(Meta)                      \
+  X(PrivateUse1)               \
+  X(QuantizedCPU)              \
+  X(QuantizedCUDA)             \
+  X(SparseCPU)                 \
+  X(SparseCUDA)                \
+  X(MkldnnCPU)                 \
+  X(BackendSelect)             \
+  X(Tracer)                    \
+  X(FuncTorchBatched)          \
+  X(ADInplaceOrView)           \
+  X(AutogradOther)             \
+  X(AutogradCUDA)              \
+  X(AutogradXLA)               \
+  X(AutogradMPS)               \
+  X(AutogradXPU)               \
+  X(Autocast)                  \
+  X(AutocastCPU)               \
+  X(CompositeExplicitAutograd) \
+  X(CompositeImplicitAutograd) \
+  X(Autograd)
 enum class DispatchKey : uint8_t {
 #define X(name) name,
   WEFT_TORCH_KEYS(X)
