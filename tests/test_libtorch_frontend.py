@@ -142,6 +142,7 @@ def test_modules_say_what_they_are(tmp_path) -> None:
         *["0.01 *", "-5.0000", " 1.5000", "[ CPUFloatType{2} ]"],
         *[" 0  1", " 2  3", "[ CPULongType{2,2} ]"],
         *[" 1.0000e+06  5.0000e-01", "[ CPUFloatType{1,2} ]", "0.1", "[ CPUDoubleType{} ]"],
+        "long int float",
         "register_module: expected a name without dots, got 'a.b'",
         "forward: expected an argument of type at::Tensor, got int",
     ]

@@ -47,7 +47,7 @@ class InputArchive {
     value = found->value;
     return true;
   }
-  // Writes the elements into a tensor that is there; its sizes are what they were.
+  // A tensor that is there becomes that of the archive, under all of its handles.
   bool try_read(const std::string& key, Tensor& tensor, bool = false) {
     c10::IValue value;
     if (!try_read(key, value) || !value.isTensor()) return false;

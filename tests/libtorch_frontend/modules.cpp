@@ -58,7 +58,8 @@ int main() {
   std::cout << torch::tensor({-0.05, 0.015}) << '\n'
             << torch::arange(4).view({2, 2}) << '\n'
             << torch::tensor({{1e6, 0.5}}) << '\n'
-            << torch::tensor(0.1, torch::kDouble) << '\n';
+            << torch::tensor(0.1, torch::kDouble) << '\n'
+            << torch::arange(2).dtype() << ' ' << torch::ones({1}).dtype() << '\n';
 
   try {
     block->register_module("a.b", nn::ReLU());
