@@ -16,7 +16,7 @@ import weft.nn.functional as F
 from weft import nn, optim
 
 SOURCES = pathlib.Path(__file__).parent / "libtorch_frontend"
-STRICT = ("-std=c++17", "-O0", "-Wall", "-Wextra", "-Werror")
+STRICT = ("-std=c++17", "-O0", "-Wall", "-Wextra", "-pedantic", "-Werror")
 
 
 def run(*command: str | pathlib.Path) -> str:

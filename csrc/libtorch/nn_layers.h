@@ -116,7 +116,7 @@ WEFT_PLAIN_LAYER(Upsample, nn::UpsampleOptions, WEFT_X, F::interpolate(x, option
                    F::pad(x, PadFuncOptions(at::ArrayRef<int64_t>(options.padding()).vec()) \
                                  .mode(word)                                                \
                                  .value(number)),                                           \
-                   "padding=", o.padding(), ##__VA_ARGS__)
+                   "padding=", o.padding(), __VA_ARGS__)
 #define WEFT_DIMS(D)                                                                         \
   WEFT_PLAIN_LAYER(MaxPool##D##d, MaxPoolOptions<D>, WEFT_X, F::max_pool##D##d(x, options),  \
                    "kernel_size=", o.kernel_size(), ", stride=", o.stride(),                 \
@@ -129,9 +129,9 @@ WEFT_PLAIN_LAYER(Upsample, nn::UpsampleOptions, WEFT_X, F::interpolate(x, option
                    F::adaptive_avg_pool##D##d(x, options), "output_size=", o.output_size()); \
   WEFT_PLAIN_LAYER(AdaptiveMaxPool##D##d, AdaptivePoolOptions<D>, WEFT_X,                    \
                    F::adaptive_max_pool##D##d(x, options), "output_size=", o.output_size()); \
-  WEFT_PAD_LAYER(ReflectionPad, D, PadOptions, kReflect, 0);                                 \
-  WEFT_PAD_LAYER(ReplicationPad, D, PadOptions, kReplicate, 0);                              \
-  WEFT_PAD_LAYER(ZeroPad, D, PadOptions, kConstant, 0);                                      \
+  WEFT_PAD_LAYER(ReflectionPad, D, PadOptions, kReflect, 0, "");                             \
+  WEFT_PAD_LAYER(ReplicationPad, D, PadOptions, kReplicate, 0, "");                          \
+  WEFT_PAD_LAYER(ZeroPad, D, PadOptions, kConstant, 0, "");                                  \
   WEFT_PAD_LAYER(ConstantPad, D, ConstantPadOptions, kConstant, options.value(),             \
                  ", value=", o.value())
 WEFT_DIMS(1);
