@@ -25,17 +25,14 @@ inline namespace over_weft {
 
 // ---- words among settings: torch::kMean, torch::kBilinear ----
 
-#define WEFT_TORCH_WORDS(X)                                                                      \
-  X(Linear)                                                                                      \
-  X(Conv1D)                                                                                      \
-  X(Conv2D)                                                                                      \
-  X(Conv3D)                                                                                      \
-  X(ConvTranspose1D)                                                                             \
-  X(ConvTranspose2D) X(ConvTranspose3D) X(Sigmoid) X(Tanh) X(ReLU) X(GELU) X(SiLU) X(Mish)       \
-      X(LeakyReLU) X(FanIn) X(FanOut) X(Constant) X(Reflect) X(Replicate) X(Circular) X(Nearest) \
-          X(Bilinear) X(Bicubic) X(Trilinear) X(Area) X(NearestExact) X(Sum) X(Mean) X(Max)      \
-              X(None) X(BatchMean) X(Zeros) X(Border) X(Reflection) X(RNN_TANH) X(RNN_RELU)      \
-                  X(LSTM) X(GRU) X(Valid) X(Same)
+// clang-format off
+#define WEFT_TORCH_WORDS(X) \
+  X(Linear) X(Conv1D) X(Conv2D) X(Conv3D) X(ConvTranspose1D) X(ConvTranspose2D) \
+  X(ConvTranspose3D) X(Sigmoid) X(Tanh) X(ReLU) X(GELU) X(SiLU) X(Mish) X(LeakyReLU) \
+  X(FanIn) X(FanOut) X(Constant) X(Reflect) X(Replicate) X(Circular) X(Nearest) X(Bilinear) \
+  X(Bicubic) X(Trilinear) X(Area) X(NearestExact) X(Sum) X(Mean) X(Max) X(None) X(BatchMean) \
+  X(Zeros) X(Border) X(Reflection) X(RNN_TANH) X(RNN_RELU) X(LSTM) X(GRU) X(Valid) X(Same)
+// clang-format on
 
 #define X(name) name,
 enum class Word { WEFT_TORCH_WORDS(X) };

@@ -22,14 +22,13 @@ struct Node {
 };
 
 // X(type, the name of its storages)
-#define WEFT_STORAGES(X)                                                                      \
-  X(Float, "FloatStorage")                                                                    \
-  X(Double, "DoubleStorage")                                                                  \
-  X(Half, "HalfStorage")                                                                      \
-  X(BFloat16, "BFloat16Storage")                                                              \
-  X(Long, "LongStorage") X(Int, "IntStorage") X(Short, "ShortStorage") X(Char, "CharStorage") \
-      X(Byte, "ByteStorage") X(Bool, "BoolStorage") X(ComplexFloat, "ComplexFloatStorage")    \
-          X(ComplexDouble, "ComplexDoubleStorage")
+// clang-format off
+#define WEFT_STORAGES(X) \
+  X(Float, "FloatStorage") X(Double, "DoubleStorage") X(Half, "HalfStorage") \
+  X(BFloat16, "BFloat16Storage") X(Long, "LongStorage") X(Int, "IntStorage") \
+  X(Short, "ShortStorage") X(Char, "CharStorage") X(Byte, "ByteStorage") \
+  X(Bool, "BoolStorage") X(ComplexFloat, "ComplexFloatStorage") X(ComplexDouble, "ComplexDoubleStorage")
+// clang-format on
 inline std::string storage_of(at::ScalarType type) {
 #define X(name, text) \
   if (type == at::k##name) return text;
