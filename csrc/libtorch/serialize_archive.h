@@ -241,7 +241,6 @@ class Reader {
   }
 
  private:
-  // A value of the pickle: one of these, by what it is.
   struct Item {
     c10::IValue value;
     std::shared_ptr<Node> node;
