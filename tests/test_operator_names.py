@@ -56,6 +56,7 @@ ALLOWED = {
     "csrc/bindings/storage_methods.cpp": "methods of storages",
     "csrc/bindings/tensor_getset.cpp": "attributes of tensors",
     "csrc/bindings/tensor_methods.cpp": "methods of tensors",
+    "csrc/libtorch/": "calls of single operators, behind libtorch's names for them",
     "csrc/ops/index_write.cpp": "words of an option",
     "csrc/runtime/arithmetic.cpp": "functions of Python's math",
     "csrc/runtime/fused_operators.cpp": "sums of gradients, some of which are missing",
@@ -123,7 +124,7 @@ def in_python(text):
 
 def in_cpp(text):
     """How many operators lists, the first fields of tables, and comparisons name."""
-    text = re.sub(r"//.*", "", text)
+    text = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL)
     found = 0
     for items in re.findall(r'\{((?:\s*"[\w.]+",?){2,})\s*\}', text):
         texts = re.findall(r'"([\w.]+)"', items)

@@ -346,9 +346,9 @@ WEFT_API weft_status weft_register_operator(const char* schema, weft_operator_ca
                                             weft_operator_call gradient,
                                             void (*release)(void* context), void* context);
 /* The same for an operator that records gradients itself: `call` runs in the caller's mode of
- * gradients (weft_set_grad_enabled), and results keep the history that they come with, from operators
- * of the library and from weft_record_function. Here the schema may say what is written to:
- * "my::scale_(Tensor(a!) x, float by) -> Tensor(a!)". */
+ * gradients (weft_set_grad_enabled), and results keep the history that they come with, from
+ * operators of the library and from weft_record_function. Here the schema may say what is written
+ * to: "my::scale_(Tensor(a!) x, float by) -> Tensor(a!)". */
 WEFT_API weft_status weft_register_composed_operator(const char* schema, weft_operator_call call,
                                                      void (*release)(void* context), void* context);
 /* Forgets the operator of a name "my::scale"; WEFT_KEY_ERROR where there is none. Calls under way
