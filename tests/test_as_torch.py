@@ -189,9 +189,9 @@ def test_absent_names_can_be_mentioned_and_not_used(tmp_path: Path) -> None:
     ]
 
 
-def test_extensions_are_told_what_to_use() -> None:
-    with pytest.raises(NotImplementedError, match=r"weft\.h .*load_library.*custom_op"):
-        placeholder("torch.utils.cpp_extension.load")(name="a", sources=["a.cpp"])
+def test_extensions_in_cuda_are_refused_when_they_are_made() -> None:
+    with pytest.raises(NotImplementedError, match=r"torch\.utils\.cpp_extension\.CUDAExtension"):
+        placeholder("torch.utils.cpp_extension.CUDAExtension")("a", ["a.cu"])
 
 
 def test_versions_compare_by_numbers() -> None:

@@ -37,6 +37,14 @@ __all__ = [
 ]
 
 
+IS_WINDOWS, IS_MACOS, IS_LINUX = False, False, True
+SHARED_FLAG, EXEC_EXT, LIB_EXT = "-shared", "", ".so"
+CLIB_PREFIX, CLIB_EXT = "lib", ".so"
+TORCH_LIB_PATH = library_paths()[0]
+#: folders of toolkits that weft has no use for
+CUDA_HOME = ROCM_HOME = CUDNN_HOME = SYCL_HOME = None
+
+
 def get_default_build_root() -> str:
     """The folder below which extensions are built, by default: TORCH_EXTENSIONS_DIR, or the user's
     cache."""
