@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import re
 import shutil
 import struct
 import subprocess
@@ -146,6 +147,32 @@ def test_modules_say_what_they_are(tmp_path) -> None:
         "register_module: expected a name without dots, got 'a.b'",
         "forward: expected an argument of type at::Tensor, got int",
     ]
+
+
+NUMBER = re.compile(r"-?\d+\.?\d*(?:e[-+]?\d+)?")
+
+
+def check_lines(printed: str, expected: str) -> None:
+    """The same text, but for numbers, which are rounded to three digits behind the point."""
+    for line, wanted in zip(printed.splitlines(), expected.splitlines(), strict=True):
+        assert NUMBER.sub("#", line) == NUMBER.sub("#", wanted)
+        found, given = ([float(each) for each in NUMBER.findall(text)] for text in (line, wanted))
+        numpy.testing.assert_allclose(found, given, rtol=1e-3, atol=2.5e-3, err_msg=line)
+
+
+@pytest.fixture(scope="module")
+def layers(tmp_path_factory) -> pathlib.Path:
+    return compiled("layers", tmp_path_factory.mktemp("layers"))
+
+
+def test_layers_give_what_libtorch_gives(layers) -> None:
+    check_lines(run(layers), (SOURCES / "layers.txt").read_text())
+
+
+@pytest.mark.parity
+def test_layers_of_libtorch(tmp_path) -> None:
+    reference = compiled("layers", tmp_path, *libtorch_flags())
+    check_lines(run(reference), (SOURCES / "layers.txt").read_text())
 
 
 def write_idx(path: pathlib.Path, items: numpy.ndarray) -> None:

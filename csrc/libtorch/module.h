@@ -196,8 +196,7 @@ class Module {
   // Keyword arguments behind the others, by the names of the method.
   std::vector<IValue> with(const std::string& name, std::vector<IValue> inputs,
                            const Kwargs& kwargs) const {
-    const size_t given = inputs.size();
-    for (size_t found = 0; found < kwargs.size();) {
+    for (size_t found = 0; found < kwargs.size(); ++found) {
       const char* text = weft_module_method_argument(expect(), name.c_str(), inputs.size());
       TORCH_CHECK(text, name, ": expected keyword arguments of the method, got others");
       const std::string argument(text, std::string(text).find(": "));
@@ -205,9 +204,7 @@ class Module {
       TORCH_CHECK(each != kwargs.end(), name, ": expected a value for argument '", argument,
                   "' before those given by name");
       inputs.push_back(each->second);
-      ++found;
     }
-    static_cast<void>(given);
     return inputs;
   }
   template <class Read>
