@@ -223,7 +223,8 @@ class TensorData {
   template <class T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0>
   TensorData(T number) : type_(at::Scalar(number).type()), numbers_{number} {}
   template <class T>
-  TensorData(std::complex<T> number) : type_(at::kComplexDouble), numbers_{number} {}
+  TensorData(std::complex<T> number)
+      : type_(c10::detail::scalar_type<std::complex<T>>()), numbers_{number} {}
   TensorData(std::initializer_list<TensorData> items) {
     sizes_.push_back(static_cast<int64_t>(items.size()));
     if (items.size() == 0) return;
@@ -240,8 +241,7 @@ class TensorData {
   }
 
   at::Tensor made(const at::TensorOptions& options) const {
-    at::ScalarType type = type_ == at::kDouble ? at::kFloat : type_;
-    if (type == at::kComplexDouble) type = at::kComplexFloat;
+    const at::ScalarType type = type_ == at::kDouble ? at::kFloat : type_;
     const at::TensorOptions all = options.has_dtype() ? options : options.dtype(type);
     at::Tensor flat = filled(at::isComplexType(type_)    ? at::kComplexDouble
                              : at::isFloatingType(type_) ? at::kDouble
@@ -264,7 +264,7 @@ class TensorData {
     return flat;
   }
 
-  at::ScalarType type_ = at::kDouble;  // long, double and complex double stand for any width
+  at::ScalarType type_ = at::kDouble;  // long and double stand for any width
   std::vector<int64_t> sizes_;
   std::vector<at::Scalar> numbers_;
 };

@@ -2,6 +2,8 @@
 // own library prints.
 #include <torch/torch.h>
 
+#include <numeric>
+
 using torch::indexing::Ellipsis;
 using torch::indexing::None;
 using torch::indexing::Slice;
@@ -134,6 +136,31 @@ static void compositions() {
             << torch::atleast_3d(a).sizes() << "\n";
 }
 
+static void containers() {
+  title("containers");
+  c10::Dict<std::string, int64_t> dict;
+  dict.insert("a", 1);
+  dict.insert("a", 2);
+  dict.insert_or_assign("b", 3);
+  const auto shared = dict;
+  const auto copied = dict.copy();
+  std::cout << shared.erase("a") << dict.erase("a") << dict.size() << dict.contains("a")
+            << dict.contains("b") << dict.at("b") << copied.size() << "\n";
+  c10::List<int64_t> list({4, 5});
+  const c10::List<int64_t> same = list;
+  list.push_back(6);
+  list.set(0, 7);
+  std::cout << same.size() << same.get(0) << same.get(2) << list.copy().vec() << "\n";
+  std::vector<int64_t> squares(1000);
+  at::parallel_for(0, 1000, 10, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) squares[static_cast<size_t>(i)] = i * i;
+  });
+  std::cout << std::accumulate(squares.begin(), squares.end(), int64_t{0}) << "\n";
+  std::cout << torch::view_as_real(torch::tensor({c10::complex<double>(1, -2)})) << "\n";
+  for (const auto i : c10::irange(2, 5)) std::cout << i;
+  std::cout << c10::IntArrayRef({1, 2, 3}).slice(1) << c10::makeArrayRef(squares).at(3) << "\n";
+}
+
 static void gradients() {
   title("gradients");
   torch::Tensor x = torch::tensor({1.0, 2.0, 3.0}, torch::requires_grad());
@@ -212,6 +239,7 @@ int main() {
   indices();
   arithmetic();
   compositions();
+  containers();
   gradients();
   types();
   printing();
