@@ -150,6 +150,7 @@ TEST(capi_gradients_of_inputs) {
   CHECK_EQ(weft_tensor_grad(x.get(), &own), WEFT_OK);
   CHECK_TRUE(weft_tensor_is_same(own, slope.get()) && !weft_tensor_is_same(own, x.get()));
   weft_tensor_release(own);
+  CHECK_EQ(weft_tensor_set_grad(x.get(), nullptr), WEFT_OK);  // its history holds x
 }
 
 TEST(capi_attributes_and_records) {
