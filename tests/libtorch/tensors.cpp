@@ -151,10 +151,14 @@ static void containers() {
   list.push_back(6);
   list.set(0, 7);
   std::cout << same.size() << same.get(0) << same.get(2) << list.copy().vec() << "\n";
+  at::set_num_threads(3);
   std::vector<int64_t> squares(1000);
   at::parallel_for(0, 1000, 10, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) squares[static_cast<size_t>(i)] = i * i;
   });
+  at::set_num_threads(1);
+  std::cout << at::Scalar(300).toInt() << torch::tensor(123456.75, torch::kDouble)
+            << torch::tensor({12345678.5, 2345678.5}, torch::kDouble) << "\n";
   std::cout << std::accumulate(squares.begin(), squares.end(), int64_t{0}) << "\n";
   std::cout << torch::view_as_real(torch::tensor({c10::complex<double>(1, -2)})) << "\n";
   for (const auto i : c10::irange(2, 5)) std::cout << i;
