@@ -25,19 +25,20 @@ void put_named(const char* op, const CompiledModule::NamedTensors& tensors, size
   if (out) put(out, tensors[index].second);
 }
 
-// What lies at a path of names; an attribute that is a constant of its class is in the list of
-// constants.
+// What lies at a path of names. The state has places of constants of classes, but not their values:
+// the list of these is made where a place is empty.
 Value attribute_at(const CompiledModule& module, std::string_view path) {
   const char* op = "weft_module_attribute";
   WEFT_CHECK_TYPE(module.has_state(), op, ": expected a module, got a file of functions");
-  for (const auto& [name, value] : module.constants()) {
-    if (name == path) return value;
-  }
   Value found = module.state();
-  while (!path.empty()) {
-    const size_t dot = std::min(path.find('.'), path.size());
-    found = Value(attribute(op, found, path.substr(0, dot)));
-    path.remove_prefix(std::min(dot + 1, path.size()));
+  for (std::string_view rest = path; !rest.empty();) {
+    const size_t dot = std::min(rest.find('.'), rest.size());
+    found = Value(attribute(op, found, rest.substr(0, dot)));
+    rest.remove_prefix(std::min(dot + 1, rest.size()));
+  }
+  if (!found.is_none()) return found;
+  for (auto& [name, value] : module.constants()) {
+    if (name == path) return value;
   }
   return found;
 }

@@ -317,8 +317,9 @@ WEFT_API const char* weft_operator_schema(const weft_operator* op);
 /* Schemas of all operators, one after the other; NULL beyond the last. */
 WEFT_API const char* weft_operator_schema_at(size_t index);
 /* Calls the operator. Arguments stand as in the schema; those with defaults may be left out at the
- * end, and be NULL elsewhere. An int is a float, too, and stands for a list of a given length. Puts
- * out the result, a tuple of several, none (weft_value_none) where the schema gives none. */
+ * end, and be NULL elsewhere. An int is a float, too, and it, or a list of one, stands for a list
+ * of a given length. Puts out the result, a tuple of several, none (weft_value_none) where the
+ * schema gives none. */
 WEFT_API weft_status weft_call_operator(const weft_operator* op, const weft_value* const* args,
                                         size_t count, weft_value** out);
 

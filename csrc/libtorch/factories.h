@@ -49,10 +49,10 @@ inline Tensor Tensor::to(const TensorOptions& options, bool non_blocking, bool c
                          std::optional<MemoryFormat> format) const {
   static const c10::detail::Operator op("aten::to.dtype_layout");
   using c10::detail::box;
-  const Tensor moved = op.call<Tensor>(
-      {box(*this), box(options.dtype_opt()), box(options.layout_opt()), box(options.device_opt()),
-       box(options.pinned_memory_opt()), box(non_blocking), box(copy), box(format)});
-  return copy || moved.scalar_type() != scalar_type() ? moved : *this;
+  return op.call<Tensor>({box(*this), box(options.dtype_opt()), box(options.layout_opt()),
+                          box(options.device_opt()), box(options.pinned_memory_opt()),
+                          box(non_blocking), box(copy),
+                          box(format ? format : options.memory_format_opt())});
 }
 inline Tensor Tensor::to(Device device, ScalarType dtype, bool non_blocking, bool copy,
                          std::optional<MemoryFormat> format) const {

@@ -167,9 +167,17 @@ class IValue final {
   bool isIntList() const { return is_list_of("int"); }
   bool isDoubleList() const { return is_list_of("float"); }
   bool isBoolList() const { return is_list_of("bool"); }
-  bool isObject() const { return kind() == WEFT_KIND_OTHER && !isDevice(); }
+  // Objects alone say that they lack an attribute.
+  bool isObject() const {
+    weft_value* none = nullptr;
+    return kind() == WEFT_KIND_OTHER &&
+           weft_value_attribute(value_.get(), "", &none) == WEFT_KEY_ERROR;
+  }
   bool isModule() const { return isObject(); }
-  bool isDevice() const { return type()->str() == "Device" || type()->str() == "device"; }
+  bool isDevice() const {
+    const char* text = nullptr;
+    return kind() == WEFT_KIND_OTHER && weft_value_get_device(value_.get(), &text) == WEFT_OK;
+  }
 
   at::Tensor toTensor() const {
     TORCH_CHECK_TYPE(isTensor() || isNone(), "toTensor: expected a tensor, got ", *type());

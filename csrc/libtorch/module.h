@@ -62,8 +62,8 @@ class Module {
   explicit Module(std::string) {
     TORCH_CHECK_NOT_IMPLEMENTED(false, "Module: expected a module that torch::jit::load gives");
   }
-  Module(std::shared_ptr<weft_module> file, std::string path, c10::detail::Shared object)
-      : file_(std::move(file)), path_(std::move(path)), object_(std::move(object)) {}
+  Module(std::shared_ptr<weft_module> file, std::string path)
+      : file_(std::move(file)), path_(std::move(path)) {}
 
   IValue forward(std::vector<IValue> inputs, const Kwargs& kwargs = {}) const {
     return run("forward", std::move(inputs), kwargs);
@@ -133,13 +133,9 @@ class Module {
 
   bool hasattr(const std::string& name) const { return !name.empty() && find(name).has_value(); }
   IValue attr(const std::string& name) const {
-    IValue found(c10::detail::made([&](weft_value** out) {
-      return weft_module_attribute(expect(), below(name).c_str(), out);
-    }));
-    if (found.isModule()) {
-      found.set_module(std::make_shared<Module>(file_, below(name), found.shared()));
-    }
-    return found;
+    return with_module(name, c10::detail::made([&](weft_value** out) {
+                         return weft_module_attribute(expect(), below(name).c_str(), out);
+                       }));
   }
   IValue attr(const std::string& name, IValue otherwise) const {
     return find(name).value_or(std::move(otherwise));
@@ -171,10 +167,6 @@ class Module {
                                 "': weft_module_save_state writes parameters and buffers");
   }
   weft_module* get() const { return file_.get(); }
-  const std::shared_ptr<weft_module>& file() const { return file_; }
-  const std::string& path() const { return path_; }
-  const c10::detail::Shared& object() const { return object_; }
-  bool is_loaded() const { return file_ != nullptr; }
   // As a pointer: torch::jit::load gave one before PyTorch 1.2.
   Module* operator->() { return this; }
   const Module* operator->() const { return this; }
@@ -190,8 +182,13 @@ class Module {
   std::optional<IValue> find(const std::string& name) const {
     weft_value* out = nullptr;
     if (weft_module_attribute(expect(), below(name).c_str(), &out) != WEFT_OK) return std::nullopt;
-    weft_value_release(out);
-    return attr(name);
+    return with_module(name, c10::detail::Shared(out, weft_value_release));
+  }
+  // A module below knows its place in the file.
+  IValue with_module(const std::string& name, c10::detail::Shared value) const {
+    IValue found(std::move(value));
+    if (found.isModule()) found.set_module(std::make_shared<Module>(file_, below(name)));
+    return found;
   }
   // Keyword arguments behind the others, by the names of the method.
   std::vector<IValue> with(const std::string& name, std::vector<IValue> inputs,
@@ -231,7 +228,6 @@ class Module {
 
   std::shared_ptr<weft_module> file_;
   std::string path_;
-  c10::detail::Shared object_;
 };
 
 struct NameModule {
@@ -320,7 +316,7 @@ namespace detail {
 
 inline Module loaded(weft_module* made, std::optional<at::Device> device, ExtraFilesMap* extra) {
   std::shared_ptr<weft_module> file(made, weft_module_release);
-  Module module(file, "", nullptr);
+  Module module(file, "");
   if (device) module.to(*device);
   for (auto& [name, text] : extra ? *extra : ExtraFilesMap()) {
     const void* data = nullptr;

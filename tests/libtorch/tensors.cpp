@@ -38,6 +38,17 @@ static void factories() {
   std::cout << torch::ones({3}, torch::dtype<int64_t>()) << "\n";
 }
 
+static void formats() {
+  title("formats");
+  const torch::Tensor x = torch::ones({2, 3, 4, 5});
+  const auto last = torch::MemoryFormat::ChannelsLast;
+  std::cout << x.to(x.options(), false, false, last).strides()
+            << x.to(x.options().memory_format(last)).strides() << x.contiguous(last).strides()
+            << x.contiguous(last).is_contiguous() << x.contiguous(last).is_contiguous(last)
+            << x.to(torch::kFloat).is_same(x) << x.to(torch::kFloat, false, true).is_same(x)
+            << "\n";
+}
+
 static void memory() {
   title("memory");
   std::vector<float> numbers{1, 2, 3, 4, 5, 6};
@@ -239,6 +250,7 @@ static void printing() {
 
 int main() {
   factories();
+  formats();
   memory();
   indices();
   arithmetic();
