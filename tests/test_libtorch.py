@@ -76,6 +76,12 @@ def test_tensors(standard: str, tmp_path: Path) -> None:
     assert run(program) == (SOURCES / "tensors.txt").read_text()
 
 
+def test_memory(tmp_path: Path) -> None:
+    """Storages, other memory in place, and results that the caller's tensors take."""
+    program = build("memory.cpp", tmp_path, "-std=c++17", "-O0", *STRICT)
+    assert run(program) == (SOURCES / "memory.txt").read_text()
+
+
 def test_modules(archive: Path, tmp_path: Path) -> None:
     program = build("modules.cpp", tmp_path)
     assert run(program, archive) == (SOURCES / "modules.txt").read_text()
@@ -104,7 +110,7 @@ def test_find_package(tmp_path: Path) -> None:
 
 
 @pytest.mark.parity
-@pytest.mark.parametrize("source", ["tensors.cpp", "modules.cpp"])
+@pytest.mark.parametrize("source", ["tensors.cpp", "modules.cpp", "memory.cpp"])
 def test_pytorch_prints_the_same(source: str, archive: Path, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     folder = Path(torch.__file__).parent

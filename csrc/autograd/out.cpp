@@ -1,31 +1,12 @@
 #include "autograd/out.h"
 
-#include "autograd/node.h"
+#include "autograd/placement.h"
 #include "core/error.h"
 #include "core/warning.h"
 #include "ops/copy.h"
 #include "ops/overlap.h"
 
 namespace weft::autograd {
-
-void resize(const char* op, const Tensor& tensor, const Dims& sizes) {
-  if (sizes == tensor.sizes()) return;
-  WEFT_CHECK(!requires_grad(tensor), op,
-             ": expected a tensor that does not require grad, got one that does");
-  int64_t end = 0, nbytes = 0;
-  const int64_t elements = checked_numel(op, sizes);
-  WEFT_CHECK(!__builtin_add_overflow(elements, tensor.offset(), &end) &&
-                 !__builtin_mul_overflow(end, static_cast<int64_t>(tensor.item_size()), &nbytes),
-             op, ": expected sizes whose bytes fit in 64 bits, got ", AsTuple{sizes});
-  Storage& storage = *tensor.storage();
-  if (elements > 0 && static_cast<size_t>(nbytes) > storage.nbytes()) {
-    storage.resize(static_cast<size_t>(nbytes));
-  }
-  Layout layout = Layout::contiguous(sizes);
-  layout.offset = tensor.offset();
-  tensor.impl()->layout = tensor.with_layout(std::move(layout), op).layout();
-  data_changed(tensor);
-}
 
 void resize_out(const char* op, const Tensor& out, IntList sizes) {
   if (same(out.sizes(), sizes)) return;

@@ -7,11 +7,6 @@
 
 namespace weft::autograd {
 
-// Gives a tensor other sizes, row-major from its offset on; the storage grows where it is too
-// small, and new elements are undefined. RuntimeError where the tensor requires grad, or where the
-// storage may not grow.
-void resize(const char* op, const Tensor& tensor, const Dims& sizes);
-
 // Gives `out` the sizes of a result. Warns where `out` has elements, which are lost.
 void resize_out(const char* op, const Tensor& out, IntList sizes);
 

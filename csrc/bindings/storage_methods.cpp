@@ -4,6 +4,7 @@
 
 #include "autograd/node.h"
 #include "autograd/out.h"
+#include "autograd/placement.h"
 #include "bindings/args.h"
 #include "bindings/errors.h"
 #include "bindings/hooked.h"
@@ -34,16 +35,6 @@ Dims dims_arg(const char* op, const char* name, PyObject* object) {
   return dims;
 }
 
-// A tensor over a storage: RuntimeError where the layout leaves it or the dtype's alignment is off.
-Tensor over_storage(const char* op, const Ref<Storage>& storage, DType dtype, Layout layout) {
-  const size_t alignment = std::min<size_t>(item_size(dtype), 8);
-  WEFT_CHECK(reinterpret_cast<uintptr_t>(storage->address()) % alignment == 0, op,
-             ": expected memory aligned to ", alignment, " bytes for ", dtype, ", got address ",
-             storage->address());
-  Tensor whole(storage, Layout::contiguous(Dims{0}), dtype);
-  return whole.with_layout(std::move(layout), op);
-}
-
 const Tensor& tensor_arg(const char* op, const char* name, PyObject* object) {
   WEFT_CHECK_TYPE(is_tensor(object), op, ": expected argument '", name, "' of type Tensor, got ",
                   short_type_name(object));
@@ -65,7 +56,7 @@ PyObject* from_storage(PyObject*, PyObject* const* args, Py_ssize_t count, PyObj
                layout.sizes.size());
     checked_numel(op, layout.sizes);
     DType type = dtype_arg(op, dtype).value_or(default_dtype());
-    return wrap(over_storage(op, unwrap(bytes).storage(), type, std::move(layout)));
+    return wrap(autograd::over_storage(op, unwrap(bytes).storage(), type, std::move(layout)));
   });
 }
 
@@ -101,18 +92,6 @@ PyObject* storage_resize(PyObject*, PyObject* const* args, Py_ssize_t count, PyO
 
 // ---- tensors over other memory ----
 
-void check_changeable(const char* op, const Tensor& tensor) {
-  WEFT_CHECK(!autograd::grad_enabled() || !autograd::requires_grad(tensor), op,
-             ": expected a tensor that does not require grad, got one that does; use no_grad()");
-}
-
-void point_at(const Tensor& target, const Tensor& source) {
-  TensorImpl* impl = target.impl();
-  impl->storage = source.storage();
-  impl->layout = source.layout();
-  autograd::data_changed(target);
-}
-
 // _set(target, source, size, stride, offset): target lies over the storage of source from now on.
 PyObject* set(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   return guarded([&] {
@@ -120,7 +99,6 @@ PyObject* set(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* name
     auto [target, source, size, stride, offset] =
         parse_args(op, {"tensor", "source", "size", "stride", "offset"}, 5, args, count, names);
     const Tensor& tensor = tensor_arg(op, "tensor", target);
-    check_changeable(op, tensor);
     Layout layout{dims_arg(op, "size", size), {}, int_arg(op, "offset", offset)};
     checked_numel(op, layout.sizes);
     layout.strides =
@@ -128,8 +106,8 @@ PyObject* set(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* name
     WEFT_CHECK(layout.sizes.size() == layout.strides.size(), op,
                ": expected as many strides as sizes, got ", layout.strides.size(), " and ",
                layout.sizes.size());
-    const Ref<Storage> storage = tensor_arg(op, "source", source).storage();
-    point_at(tensor, over_storage(op, storage, tensor.dtype(), std::move(layout)));
+    autograd::set_storage(op, tensor, tensor_arg(op, "source", source).storage(),
+                          std::move(layout));
     return new_ref(target);
   });
 }

@@ -1,5 +1,7 @@
 // Tensors: made over memory, read, differentiated, exchanged.
 #include "autograd/node.h"
+#include "autograd/out.h"
+#include "autograd/placement.h"
 #include "capi/handles.h"
 #include "core/dlpack.h"
 #include "ops_copying.h"
@@ -202,6 +204,48 @@ int weft_tensor_is_same(const weft_tensor* tensor, const weft_tensor* other) {
 
 int64_t weft_tensor_offset(const weft_tensor* tensor) {
   return tensor ? tensor->tensor.offset() : 0;
+}
+
+weft_status weft_tensor_storage(const weft_tensor* tensor, weft_tensor** out) {
+  return guarded([&] {
+    const Ref<Storage>& storage = handle("weft_tensor_storage", tensor).tensor.storage();
+    Layout layout = Layout::contiguous(Dims{static_cast<int64_t>(storage->nbytes())});
+    put(out, Tensor(storage, std::move(layout), DType::U8));
+  });
+}
+
+weft_status weft_tensor_set_storage(weft_tensor* tensor, const weft_tensor* source, int64_t offset,
+                                    int ndim, const int64_t* sizes, const int64_t* strides) {
+  return guarded([&] {
+    const char* op = "weft_tensor_set_storage";
+    Layout layout{capi::dims_of(op, ndim, sizes), {}, offset};
+    checked_numel(op, layout.sizes);
+    layout.strides = strides ? capi::dims_of(op, ndim, strides) : contiguous_strides(layout.sizes);
+    autograd::set_storage(op, handle(op, tensor).tensor, handle(op, source).tensor.storage(),
+                          std::move(layout));
+  });
+}
+
+weft_status weft_tensor_resize(weft_tensor* tensor, int ndim, const int64_t* sizes) {
+  return guarded([&] {
+    const char* op = "weft_tensor_resize";
+    const Tensor& target = handle(op, tensor).tensor;
+    autograd::resize(op, target, capi::dims_of(op, ndim, sizes));
+    target.bump_version();  // a graph that saved the tensor must notice
+  });
+}
+
+weft_status weft_tensor_detach(weft_tensor* tensor) {
+  return guarded([&] { autograd::detach_(handle("weft_tensor_detach", tensor).tensor); });
+}
+
+weft_status weft_tensor_write(const weft_tensor* result, weft_tensor* out) {
+  return guarded([&] {
+    const char* op = "weft_tensor_write";
+    const Tensor &made = handle(op, result).tensor, &target = handle(op, out).tensor;
+    autograd::check_out_graph(op, autograd::needs_graph(made, target));
+    autograd::cast_out(op, made, target);
+  });
 }
 
 weft_status weft_tensor_grad(const weft_tensor* tensor, weft_tensor** out) {

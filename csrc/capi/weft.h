@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WEFT_API_VERSION 4
+#define WEFT_API_VERSION 5
 
 #if defined(__GNUC__)
 #define WEFT_API __attribute__((visibility("default")))
@@ -165,6 +165,21 @@ WEFT_API int weft_tensor_is_leaf(const weft_tensor* tensor);
 WEFT_API int weft_tensor_is_same(const weft_tensor* tensor, const weft_tensor* other);
 /* Elements between the start of the memory and the first element. */
 WEFT_API int64_t weft_tensor_offset(const weft_tensor* tensor);
+/* All bytes of the memory that the tensor lies in, as a tensor of WEFT_UINT8 over the same memory.
+ */
+WEFT_API weft_status weft_tensor_storage(const weft_tensor* tensor, weft_tensor** out);
+/* The tensor lies in the memory of `source` from now on, under all of its handles. `strides`: NULL
+ * for row-major order; `offset` and strides count elements. */
+WEFT_API weft_status weft_tensor_set_storage(weft_tensor* tensor, const weft_tensor* source,
+                                             int64_t offset, int ndim, const int64_t* sizes,
+                                             const int64_t* strides);
+/* Other sizes in row-major order, in place; the memory grows where it is too small, and what is new
+ * is undefined. */
+WEFT_API weft_status weft_tensor_resize(weft_tensor* tensor, int ndim, const int64_t* sizes);
+/* Takes the tensor out of the history of gradients, in place. */
+WEFT_API weft_status weft_tensor_detach(weft_tensor* tensor);
+/* Writes a result to `out`, which gets its sizes and keeps its dtype, if that holds the result. */
+WEFT_API weft_status weft_tensor_write(const weft_tensor* result, weft_tensor* out);
 
 typedef enum weft_grad_flags WEFT_ENUM_OF_INT {
   WEFT_RETAIN_GRAPH = 1, /* another backward pass may follow */

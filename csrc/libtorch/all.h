@@ -15,3 +15,4 @@
 #include "module.h"
 #include "narrow.h"
 #include "nn_operators.h"
+#include "storage.h"

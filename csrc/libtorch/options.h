@@ -281,6 +281,13 @@ inline TensorOptions requires_grad(bool value = true) {
 }
 inline TensorOptions memory_format(MemoryFormat format) { return TensorOptions(format); }
 
+namespace detail {
+inline TensorOptions options_of(std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                                std::optional<Device> device, std::optional<bool> pin_memory) {
+  return TensorOptions().dtype(dtype).layout(layout).device(device).pinned_memory(pin_memory);
+}
+}  // namespace detail
+
 }  // namespace over_weft
 }  // namespace c10
 

@@ -5,9 +5,16 @@
 #include "boxed.h"
 #include "indexing.h"
 
+namespace c10 {
+inline namespace over_weft {
+class Storage;
+}
+}  // namespace c10
+
 namespace at {
 inline namespace over_weft {
 
+using c10::Storage;
 using TensorList = ArrayRef<Tensor>;
 
 class Tensor {
@@ -69,6 +76,8 @@ class Tensor {
   }
   bool is_contiguous(MemoryFormat format = MemoryFormat::Contiguous) const;
   bool is_non_overlapping_and_dense() const;
+  Storage storage() const;
+  bool is_alias_of(const Tensor& other) const;
 
   // ---- elements ----
 
@@ -107,6 +116,18 @@ class Tensor {
   T item() const {
     return item().to<T>();
   }
+
+  // ---- its memory, in place ----
+
+  const Tensor& set_(const Storage& source) const;
+  const Tensor& set_(const Storage& source, int64_t offset, IntArrayRef size,
+                     IntArrayRef stride = {}) const;
+  const Tensor& set_(const Tensor& source) const;
+  const Tensor& set_() const;
+  const Tensor& resize_(IntArrayRef size, std::optional<MemoryFormat> format = std::nullopt) const;
+  const Tensor& resize_as_(const Tensor& other,
+                           std::optional<MemoryFormat> format = std::nullopt) const;
+  Tensor& detach_() const;
 
   // ---- conversions ----
 
@@ -233,6 +254,22 @@ struct Unbox<at::Tensor> {
   }
 };
 
+// Results that the caller's tensors take.
+inline at::Tensor& write_out(at::Tensor& out, const at::Tensor& made) {
+  check(weft_tensor_write(made.get(), out.get()));
+  return out;
+}
+template <class Outs, class Made, size_t... I>
+void write_each(const Outs& outs, const Made& made, std::index_sequence<I...>) {
+  (write_out(std::get<I>(outs), std::get<I>(made)), ...);
+}
+template <class... Tensors>
+std::tuple<Tensors&...> write_out(std::tuple<Tensors&...> outs,
+                                  const std::tuple<Tensors...>& made) {
+  write_each(outs, made, std::index_sequence_for<Tensors...>());
+  return outs;
+}
+
 // A factory's result: options may ask for gradients, which no operator does.
 inline at::Tensor with_options(at::Tensor made, const TensorOptions& options) {
   if (options.requires_grad()) made.set_requires_grad(true);
@@ -244,4 +281,4 @@ inline at::Tensor with_options(at::Tensor made, const TensorOptions& options) {
 }  // namespace c10
 
 #include "containers.h"
-#include "operators.h"
+#include "operator_variants.h"

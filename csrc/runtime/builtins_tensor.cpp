@@ -3,7 +3,7 @@
 
 #include "autograd/mode.h"
 #include "autograd/node.h"
-#include "autograd/out.h"
+#include "autograd/placement.h"
 #include "builtin_bodies.h"
 #include "core/error.h"
 #include "core/layout.h"

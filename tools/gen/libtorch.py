@@ -7,14 +7,15 @@ layout, device and pin_memory of factories as one TensorOptions. Each is a call 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
+from gen import libtorch_variants
 from gen.cpp import list_length, literal
+from gen.libtorch_variants import OPTIONS, Parameter
 from weft._ops.aliases import ALIASES
 from weft._ops.forms import OUT, Form
 from weft._ops.schema import MISSING, Arg, is_list, is_optional, plain
 
-FILES = ("libtorch/tensor_methods.h", "libtorch/operators.h")
+FILES = ("libtorch/tensor_methods.h", "libtorch/operators.h", libtorch_variants.FILE)
 
 _TYPES = {
     "Tensor": "const Tensor&", "Tensor?": "const std::optional<Tensor>&",
@@ -48,11 +49,12 @@ inline namespace over_weft {
 
 
 def files(forms: Sequence[Form]) -> dict[str, str]:
-    """Both headers by their names."""
+    """The headers by their names."""
     chosen = [(form, name) for form in forms if _is_public(form) for name in _names(form)]
     methods = [call for call in (Call(*each, True) for each in chosen) if call.is_method]
     functions = [call for call in (Call(*each, False) for each in chosen) if call.is_function]
-    for calls in (methods, functions):
+    variants = list(libtorch_variants.variants(functions))
+    for calls in (methods, [*functions, *variants]):
         _choose_defaults(calls)
     defined = "".join(call.definition() for call in [*methods, *functions])
     end = "\n}  // namespace over_weft\n}  // namespace at\n"
@@ -61,10 +63,11 @@ def files(forms: Sequence[Form]) -> dict[str, str]:
         FILES[1]: _FUNCTIONS
         + "".join(f"inline {call.declaration()};\n" for call in functions)
         + f"\n{defined}{end}",
+        FILES[2]: libtorch_variants.text(variants),
     }
 
 
-def _choose_defaults(calls: Iterable[Call]) -> None:
+def _choose_defaults(calls: Iterable[Call | libtorch_variants.Variant]) -> None:
     """No call may fit two overloads: the one with fewer parameters gets its defaults first."""
     taken: dict[str, set[tuple[str, ...]]] = {}
     for call in sorted(calls, key=lambda call: len(call.parameters)):
@@ -92,13 +95,6 @@ def _names(form: Form) -> list[str]:
     return [form.cpp_name, *(form.cpp_name.replace(first, alias, 1) for alias in others)]
 
 
-class Parameter(NamedTuple):
-    """Of a function: "int64_t dim", and its default as C++ writes it; empty: none."""
-
-    text: str
-    default: str
-
-
 class Call:
     """An operator as a method of tensors or as a function."""
 
@@ -108,7 +104,7 @@ class Call:
         self.schema = form.schema
         self.method = method
         names = [arg.name for arg in form.schema.args]
-        self.has_options = form.kind != OUT and all(name in names for name in _OPTIONS)
+        self.has_options = all(name in names for name in _OPTIONS)
         self.written = [arg for arg in form.schema.args if arg.is_written]
         self.parameters = self._parameters()
         self.first_default = len(self.parameters)
@@ -133,15 +129,17 @@ class Call:
         for arg in args:
             if not self.has_options or arg.name not in _OPTIONS:
                 found.append(Parameter(f"{_parameter_type(arg)} {arg.name}", _default(arg)))
-            elif arg.name == "dtype":
-                found.append(Parameter("const TensorOptions& options", "{}"))
+            elif arg.name == "dtype" and self.form.kind != OUT:
+                found.append(Parameter(OPTIONS, "{}"))
         return found
 
     @property
-    def _result(self) -> str:
-        """A reference to what is written, where that is one tensor."""
+    def result(self) -> str:
+        """References to what is written, where that is what the call returns."""
         if len(self.written) == 1:
             return "Tensor&"
+        if self.form.kind == OUT:
+            return f"std::tuple<{', '.join(['Tensor&'] * len(self.written))}>"
         types = [_RESULTS[plain(result.type)] for result in self.schema.returns]
         if len(types) < 2:
             return "".join(types) or "void"
@@ -154,18 +152,21 @@ class Call:
             for i, each in enumerate(self.parameters)
         ]
         end = " const" if self.method else ""
-        return f"{self._result} {owner.strip()}{self.name}({', '.join(texts)}){end}"
+        return f"{self.result} {owner.strip()}{self.name}({', '.join(texts)}){end}"
 
     def definition(self) -> str:
         """The function with its body."""
         given = [f"c10::detail::box({self._value(arg)})" for arg in self.schema.args]
         kind = ".".join(filter(None, (self.schema.name, self.schema.overload)))
         lines = [f'  static const c10::detail::Operator op("aten::{kind}");']
-        result, args = self._result, "{" + ", ".join(given) + "}"
+        result, args = self.result, "{" + ", ".join(given) + "}"
         if result == "Tensor&":
             target = "const_cast<Tensor&>(*this)" if self.method else self.written[0].name
             lines += [f"  op.call<void>({args});", f"  return {target};"]
-        elif self.has_options:
+        elif self.form.kind == OUT:
+            targets = ", ".join(arg.name for arg in self.written)
+            lines += [f"  op.call<void>({args});", f"  return std::tie({targets});"]
+        elif self.has_options:  # a factory
             lines.append(f"  return c10::detail::with_options(op.call<Tensor>({args}), options);")
         else:
             lines.append(f"  return op.call<{result}>({args});")
@@ -177,6 +178,8 @@ class Call:
             return "*this"
         if not self.has_options or arg.name not in _OPTIONS:
             return arg.name
+        if self.form.kind == OUT:
+            return "c10::detail::none()"
         return f"options.{'pinned_memory' if arg.name == 'pin_memory' else arg.name}_opt()"
 
 
