@@ -27,7 +27,7 @@ file(GLOB WEFT_TABLE_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/weft/_
 file(GLOB WEFT_TABLE_DOCS CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/weft/_ops/docs/*.txt")
 if("generated" IN_LIST WEFT_LAYERS AND EXISTS "${PROJECT_SOURCE_DIR}/tools/gen.py")
   file(GLOB WEFT_GEN_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tools/gen.py"
-    "${PROJECT_SOURCE_DIR}/tools/gen/*.py")
+    "${PROJECT_SOURCE_DIR}/tools/gen/*.py" "${PROJECT_SOURCE_DIR}/tools/gen/*.txt")
   # A new family of rows is a new file: ask again when the generators or the list of families change.
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${WEFT_GEN_SOURCES}
     src/weft/_ops/__init__.py)

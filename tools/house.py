@@ -55,6 +55,13 @@ PURPOSES = (
     ),
     Purpose("archives", 4_845, 6_372, "src/weft/jit/archive/*"),
     Purpose(
+        "operators of the library for hosts",
+        450,
+        450,
+        "csrc/capi/library_operator.cpp csrc/capi/composed_operator.cpp "
+        "csrc/capi/operator_handle.h tools/gen/composed.py",
+    ),
+    Purpose(
         "programs without Python",
         4_000,
         5_380,
@@ -67,7 +74,7 @@ PURPOSES = (
     Purpose(
         "training in libtorch's C++",
         1_800,
-        4_578,
+        4_227,
         "csrc/libtorch/nn* csrc/libtorch/optim* csrc/libtorch/data.h csrc/libtorch/serialize*",
     ),
     Purpose(

@@ -91,8 +91,9 @@ TEST(capi_calls_operators_of_the_library) {
 TEST(capi_says_why_an_operator_cannot_be_called) {
   const weft_operator* op = nullptr;
   CHECK_EQ(weft_find_operator("aten::nothing", &op), WEFT_KEY_ERROR);
-  CHECK_EQ(std::string(weft_last_error()),
-           "weft_find_operator: expected an operator of the library, got 'aten::nothing'");
+  CHECK_TRUE(std::string(weft_last_error())
+                 .starts_with("weft_find_operator: expected an operator of the library, got "
+                              "'aten::nothing'"));
   CHECK_EQ(weft_find_operator("aten::len.t", &op), WEFT_KEY_ERROR);  // of programs alone
   CHECK_EQ(weft_find_operator(nullptr, &op), WEFT_VALUE_ERROR);
   CHECK_TRUE(op == nullptr);

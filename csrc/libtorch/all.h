@@ -7,12 +7,10 @@
 #define TORCH_VERSION "2.13.0"
 
 #include "checks.h"
-#include "composed.h"
 #include "context.h"
 #include "custom_function.h"
 #include "dispatch.h"
 #include "library.h"
 #include "module.h"
 #include "narrow.h"
-#include "nn_operators.h"
 #include "storage.h"

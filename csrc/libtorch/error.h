@@ -142,6 +142,12 @@ template <class Kind, class... Parts>
 #define TORCH_API
 
 namespace torch {
+inline namespace over_weft {
+template <class... Parts>
+std::string str(const Parts&... parts) {
+  return c10::detail::text_of(parts...);
+}
+}  // namespace over_weft
 using c10::Error;
 using c10::IndexError;
 using c10::NotImplementedError;

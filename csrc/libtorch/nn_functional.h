@@ -1,7 +1,7 @@
 // torch::nn::functional: functions of layers, with their options.
 #pragma once
 
-#include "nn_operators.h"
+#include "autograd.h"
 #include "nn_options.h"
 
 namespace torch::nn {
@@ -186,11 +186,8 @@ Tensor spread(const Tensor& x, const Tensor& weight, const Tensor& bias, Expandi
   inline Tensor adaptive_avg_pool##D##d(const Tensor& x, const AdaptivePoolOptions<D>& options) { \
     return at::adaptive_avg_pool##D##d(x, options.output_size());                                 \
   }                                                                                               \
-  inline Tensor adaptive_max_pool##D##d(Tensor x, const AdaptivePoolOptions<D>& options) {        \
-    for (int64_t i = 0; i < D; ++i) {                                                             \
-      x = at::detail::adaptive_max(x, i - D, (*options.output_size())[static_cast<size_t>(i)]);   \
-    }                                                                                             \
-    return x;                                                                                     \
+  inline Tensor adaptive_max_pool##D##d(const Tensor& x, const AdaptivePoolOptions<D>& options) { \
+    return std::get<0>(at::adaptive_max_pool##D##d(x, options.output_size()));                    \
   }
 WEFT_DIMS(1)
 WEFT_DIMS(2)

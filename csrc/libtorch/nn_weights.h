@@ -192,7 +192,7 @@ struct NormLayer : Cloneable<Derived> {
                             options.eps(), true);
     } else {
       return at::instance_norm(x, weight, bias, running_mean, running_var, by_batch,
-                               options.momentum(), options.eps());
+                               options.momentum(), options.eps(), false);
     }
   }
   void write(std::ostream& out, const char* name) const {

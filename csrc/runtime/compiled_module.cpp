@@ -221,7 +221,10 @@ const Program& CompiledModule::program_for(const std::vector<Value>& args) const
   for (const Value& arg : args) records = records || search.in_value(arg);
   if (!records) return *inference_;
   const std::lock_guard lock(mutex_);
-  if (!gradients_) gradients_ = read_program("weft/gradients", inference_.get());
+  if (!gradients_) {
+    constexpr std::string_view kRecord = "weft/gradients";
+    gradients_ = archive_.has(kRecord) ? read_program(kRecord, inference_.get()) : inference_;
+  }
   return *gradients_;
 }
 

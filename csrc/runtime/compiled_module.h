@@ -1,9 +1,9 @@
 // CompiledModule: a file that weft.jit.aot_compile wrote, ready to run without Python.
 //
 // The file is an archive of two programs, one for calls that may record gradients and one for those
-// that cannot, and of the tensors that both have as constants. The state is what the program's
-// function __state__ makes; see weft/jit/aot. Version 2 has the schemas of operators that the host
-// registers, too.
+// that cannot (a file of functions may have one for both), and of the tensors that both have as
+// constants. The state is what the program's function __state__ makes; see weft/jit/aot. Version 2
+// has the schemas of operators that the host registers, too.
 //
 // Any number of threads may call one module at a time. Changing its state meanwhile (training) is
 // the caller's to order, as with any tensor.

@@ -1,4 +1,5 @@
-"""libtorch/tensor_methods.h and libtorch/operators.h: the table's operators as libtorch has them.
+"""libtorch/tensor_methods.h and libtorch/operators.h: operators as libtorch has them, those of the
+table and those that weft composes.
 
 A schema says a signature of libtorch's C++: arguments in their order with their defaults, dtype,
 layout, device and pin_memory of factories as one TensorOptions. Each is a call through weft.h.
@@ -7,13 +8,14 @@ layout, device and pin_memory of factories as one TensorOptions. Each is a call 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
-from gen import libtorch_variants
+from gen import composed, libtorch_variants
 from gen.cpp import list_length, literal
-from gen.libtorch_variants import OPTIONS, Parameter
+from gen.libtorch_variants import OPTIONS, Parameter, Variant
 from weft._ops.aliases import ALIASES
 from weft._ops.forms import OUT, Form
-from weft._ops.schema import MISSING, Arg, is_list, is_optional, plain
+from weft._ops.schema import MISSING, Arg, Schema, is_list, is_optional, plain
 
 FILES = ("libtorch/tensor_methods.h", "libtorch/operators.h", libtorch_variants.FILE)
 
@@ -22,17 +24,22 @@ _TYPES = {
     "Tensor[]": "TensorList", "Tensor?[]": "const c10::List<std::optional<Tensor>>&",
     "Scalar": "const Scalar&", "Scalar?": "const std::optional<Scalar>&", "int": "int64_t",
     "float": "double", "bool": "bool", "int[]": "IntArrayRef", "int[]?": "OptionalIntArrayRef",
-    "float[]": "ArrayRef<double>", "float[]?": "std::optional<ArrayRef<double>>",
+    "float[]": "ArrayRef<double>", "Scalar[]": "ArrayRef<Scalar>",
+    "float[]?": "std::optional<ArrayRef<double>>",
     "str": "std::string_view", "ScalarType": "ScalarType", "Device": "Device", "Layout": "Layout",
     "MemoryFormat": "MemoryFormat", "Generator": "Generator",
 }  # fmt: skip
 _RESULTS = {
     "Tensor": "Tensor", "Tensor[]": "std::vector<Tensor>", "Scalar": "Scalar", "bool": "bool",
-    "int": "int64_t", "float": "double",
+    "int": "int64_t", "float": "double", "ScalarType": "ScalarType",
 }  # fmt: skip
 _OPTIONS = ("dtype", "layout", "device", "pin_memory")
 # Written by hand, as their overloads are more than the table's.
-_WRITTEN_METHODS = ("contiguous", "index", "index_put_", "item", "to")
+_WRITTEN_METHODS = (
+    *("contiguous", "index", "index_put_", "item", "to", "dim", "get_device", "is_complex"),
+    *("is_contiguous", "is_floating_point", "is_leaf", "is_signed", "numel", "pin_memory"),
+    *("requires_grad_", "retain_grad", "storage_offset"),
+)
 _WRITTEN_FUNCTIONS = ("contiguous", "item", "to")
 _METHODS = """\
 // Members of at::Tensor: included in the class.
@@ -50,10 +57,10 @@ inline namespace over_weft {
 
 def files(forms: Sequence[Form]) -> dict[str, str]:
     """The headers by their names."""
-    chosen = [(form, name) for form in forms if _is_public(form) for name in _names(form)]
-    methods = [call for call in (Call(*each, True) for each in chosen) if call.is_method]
-    functions = [call for call in (Call(*each, False) for each in chosen) if call.is_function]
-    variants = list(libtorch_variants.variants(functions))
+    listed = composed.load()
+    methods = _distinct(_of_table(forms, True) + _composed(listed, True))
+    functions = _distinct(_of_table(forms, False) + _composed(listed, False))
+    variants = _distinct(functions + list(libtorch_variants.variants(functions)))[len(functions) :]
     for calls in (methods, [*functions, *variants]):
         _choose_defaults(calls)
     defined = "".join(call.definition() for call in [*methods, *functions])
@@ -67,12 +74,36 @@ def files(forms: Sequence[Form]) -> dict[str, str]:
     }
 
 
-def _choose_defaults(calls: Iterable[Call | libtorch_variants.Variant]) -> None:
+def _of_table(forms: Sequence[Form], method: bool) -> list[Call]:
+    """Methods of tensors, or functions."""
+    calls = []
+    for form in filter(_is_public, forms):
+        if not method or form.variant_bits & 10:
+            made = (Call(form.schema, name, method, form.kind == OUT) for name in _names(form))
+            calls += [call for call in made if call.is_free]
+    return calls
+
+
+def _composed(listed: Sequence[composed.Composed], method: bool) -> list[Call]:
+    wanted = ("both", "method" if method else "function")
+    made = (Call(e.schema, e.schema.name, method) for e in listed if e.variants in wanted)
+    return [call for call in made if call.is_free]
+
+
+def _distinct(calls: Iterable[Call | Variant]) -> list[Any]:
+    """Without those that have the parameters of an earlier one: second names."""
+    found: dict[tuple[str, ...], Call | Variant] = {}
+    for call in calls:
+        found.setdefault((call.name, *call.types), call)
+    return list(found.values())
+
+
+def _choose_defaults(calls: Iterable[Call | Variant]) -> None:
     """No call may fit two overloads: the one with fewer parameters gets its defaults first."""
     taken: dict[str, set[tuple[str, ...]]] = {}
     for call in sorted(calls, key=lambda call: len(call.parameters)):
         known = taken.setdefault(call.name, set())
-        types = tuple(parameter.text.rpartition(" ")[0] for parameter in call.parameters)
+        types = call.types
         first = len(types)
         while first > 0 and call.parameters[first - 1].default and types[: first - 1] not in known:
             first -= 1
@@ -98,38 +129,39 @@ def _names(form: Form) -> list[str]:
 class Call:
     """An operator as a method of tensors or as a function."""
 
-    def __init__(self, form: Form, name: str, method: bool) -> None:
-        self.form = form
+    def __init__(self, schema: Schema, name: str, method: bool, is_out: bool = False) -> None:
         self.name = name
-        self.schema = form.schema
+        self.schema = schema
         self.method = method
-        names = [arg.name for arg in form.schema.args]
+        self.is_out = is_out
+        names = [arg.name for arg in schema.args]
         self.has_options = all(name in names for name in _OPTIONS)
-        self.written = [arg for arg in form.schema.args if arg.is_written]
+        self.written = [arg for arg in schema.args if arg.is_written]
         self.parameters = self._parameters()
         self.first_default = len(self.parameters)
 
     @property
-    def is_method(self) -> bool:
-        """Whether tensors have it."""
-        has_self = self.schema.args[:1] and self.schema.args[0].name == "self"
-        bits = self.form.variant_bits
-        return has_self and bool(bits & 10) and self.schema.name not in _WRITTEN_METHODS
+    def types(self) -> tuple[str, ...]:
+        """Of its parameters."""
+        return tuple(each.text.rpartition(" ")[0] for each in self.parameters)
 
     @property
-    def is_function(self) -> bool:
-        """Whether the namespace has it."""
-        return self.schema.name not in _WRITTEN_FUNCTIONS
+    def is_free(self) -> bool:
+        """Whether the name is not one that is written by hand."""
+        if not self.method:
+            return self.name not in _WRITTEN_FUNCTIONS
+        has_self = bool(self.schema.args) and self.schema.args[0].name == "self"
+        return has_self and self.name not in _WRITTEN_METHODS
 
     def _parameters(self) -> list[Parameter]:
         args = list(self.schema.args[1 if self.method else 0 :])
-        if self.form.kind == OUT:  # libtorch has these first
+        if self.is_out:  # libtorch has these first
             args = [*self.written, *(arg for arg in args if not arg.is_written)]
         found = []
         for arg in args:
             if not self.has_options or arg.name not in _OPTIONS:
                 found.append(Parameter(f"{_parameter_type(arg)} {arg.name}", _default(arg)))
-            elif arg.name == "dtype" and self.form.kind != OUT:
+            elif arg.name == "dtype" and not self.is_out:
                 found.append(Parameter(OPTIONS, "{}"))
         return found
 
@@ -138,7 +170,7 @@ class Call:
         """References to what is written, where that is what the call returns."""
         if len(self.written) == 1:
             return "Tensor&"
-        if self.form.kind == OUT:
+        if self.is_out:
             return f"std::tuple<{', '.join(['Tensor&'] * len(self.written))}>"
         types = [_RESULTS[plain(result.type)] for result in self.schema.returns]
         if len(types) < 2:
@@ -163,7 +195,7 @@ class Call:
         if result == "Tensor&":
             target = "const_cast<Tensor&>(*this)" if self.method else self.written[0].name
             lines += [f"  op.call<void>({args});", f"  return {target};"]
-        elif self.form.kind == OUT:
+        elif self.is_out:
             targets = ", ".join(arg.name for arg in self.written)
             lines += [f"  op.call<void>({args});", f"  return std::tie({targets});"]
         elif self.has_options:  # a factory
@@ -178,7 +210,7 @@ class Call:
             return "*this"
         if not self.has_options or arg.name not in _OPTIONS:
             return arg.name
-        if self.form.kind == OUT:
+        if self.is_out:
             return "c10::detail::none()"
         return f"options.{'pinned_memory' if arg.name == 'pin_memory' else arg.name}_opt()"
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from weft._ops.forms import OUT, PLAIN
-
 if TYPE_CHECKING:
     from gen.libtorch import Call
 
@@ -55,6 +53,11 @@ class Variant:
         self.first_default = len(self.parameters)
         self._result, self._value = result, value
 
+    @property
+    def types(self) -> tuple[str, ...]:
+        """Of its parameters."""
+        return tuple(each.text.rpartition(" ")[0] for each in self.parameters)
+
     def definition(self) -> str:
         """The function with its defaults and its body."""
         texts = [
@@ -66,14 +69,14 @@ class Variant:
 
 
 def variants(calls: Sequence[Call]) -> Iterator[Variant]:
-    """The other forms of functions."""
-    have_out = {call.name for call in calls if call.form.kind == OUT}
+    """The other forms of functions; those that the functions are among, too."""
     for call in calls:
-        if call.form.kind == OUT:
+        if call.is_out:
             yield _results_last(call.name, call.parameters, len(call.written), call.result)
-        elif call.form.kind == PLAIN and f"{call.name}_out" not in have_out:
+            continue
+        if not call.written:
             yield from _written(call)
-        if call.has_options and call.form.kind == PLAIN:
+        if call.has_options:
             yield _options_apart(call)
 
 

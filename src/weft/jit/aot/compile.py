@@ -4,7 +4,7 @@ The file is a zip archive of stored records, so tensors are mapped where they li
 
     weft/version     the version of this layout, in digits
     weft/inference   the program for calls that record no gradient, and of the state
-    weft/gradients   the program for calls that do
+    weft/gradients   the program for calls that do; without it the first is for both
     weft/tensors     the constants of both programs, as layouts over storages
     weft/x86-64, ... machine code for a machine, where it was asked for
     weft/packed, weft/packed/0, ...
@@ -55,7 +55,7 @@ _LEVEL = 2
 
 
 def aot_compile(
-    program: RecursiveScriptModule | ScriptFunction,
+    program: RecursiveScriptModule | ScriptFunction | Mapping[str, ScriptFunction],
     f: str | os.PathLike[str],
     methods: Sequence[str] = (),
     examples: Sequence[tuple[Any, ...]] = (),
@@ -65,7 +65,7 @@ def aot_compile(
     extra_files: Mapping[str, str | bytes] | None = None,
 ) -> None:
     """Compiles a scripted, traced or loaded program into a file for libweft, `weft.h` and
-    `weft exec`.
+    `weft exec`. Functions by their names are one file, in which all can be called.
 
     The file holds forward, the methods that are exported or were called, and `methods`; for
     modules also their state, with which it can be trained. With `examples`, arguments of forward,
@@ -104,13 +104,17 @@ def _records(program: Any, methods: Sequence[str], storages: list[Tensor]) -> di
     entries, state, classes = _parts(program, methods)
     tensors = TensorTable(storages)
     records: dict[str, Any] = {"weft/version": b""}
-    optimized = [_optimized(entry, INFERENCE) for entry in entries]
-    version, made = _program("weft/inference", tensors, optimized + state, classes, INFERENCE)
+    # Functions have one program for both: it is half as large.
+    first = DEFAULT if isinstance(program, Mapping) else INFERENCE
+    optimized = [_optimized(entry, first) for entry in entries]
+    version, made = _program("weft/inference", tensors, optimized + state, classes, first)
     records |= made
-    optimized = [_optimized(entry, DEFAULT) for entry in entries]
-    other, made = _program("weft/gradients", tensors, optimized, classes, DEFAULT)
-    records |= made
-    records["weft/version"] = str(max(version, other)).encode()
+    if first is INFERENCE:
+        optimized = [_optimized(entry, DEFAULT) for entry in entries]
+        other, made = _program("weft/gradients", tensors, optimized, classes, DEFAULT)
+        records |= made
+        version = max(version, other)
+    records["weft/version"] = str(version).encode()
     records["weft/tensors"] = tensors.encode()
     for index, storage in enumerate(tensors.storages[len(storages) :], len(storages)):
         records[f"data/{index}"] = storage.numpy()
@@ -145,6 +149,8 @@ def _parts(
     """What can be called, by its name in the file; what makes and reads the state; classes."""
     if isinstance(program, ScriptFunction):
         return [_renamed(program.function, "forward")], [], []
+    if isinstance(program, Mapping):
+        return [_renamed(each.function, name) for name, each in program.items()], [], []
     if not isinstance(program, RecursiveScriptModule):
         raise TypeError(
             "aot_compile: expected a compiled module or function, got "
