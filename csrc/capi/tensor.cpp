@@ -226,19 +226,6 @@ weft_status weft_tensor_set_storage(weft_tensor* tensor, const weft_tensor* sour
   });
 }
 
-weft_status weft_tensor_resize(weft_tensor* tensor, int ndim, const int64_t* sizes) {
-  return guarded([&] {
-    const char* op = "weft_tensor_resize";
-    const Tensor& target = handle(op, tensor).tensor;
-    autograd::resize(op, target, capi::dims_of(op, ndim, sizes));
-    target.bump_version();  // a graph that saved the tensor must notice
-  });
-}
-
-weft_status weft_tensor_detach(weft_tensor* tensor) {
-  return guarded([&] { autograd::detach_(handle("weft_tensor_detach", tensor).tensor); });
-}
-
 weft_status weft_tensor_write(const weft_tensor* result, weft_tensor* out) {
   return guarded([&] {
     const char* op = "weft_tensor_write";

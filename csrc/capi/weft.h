@@ -173,11 +173,6 @@ WEFT_API weft_status weft_tensor_storage(const weft_tensor* tensor, weft_tensor*
 WEFT_API weft_status weft_tensor_set_storage(weft_tensor* tensor, const weft_tensor* source,
                                              int64_t offset, int ndim, const int64_t* sizes,
                                              const int64_t* strides);
-/* Other sizes in row-major order, in place; the memory grows where it is too small, and what is new
- * is undefined. */
-WEFT_API weft_status weft_tensor_resize(weft_tensor* tensor, int ndim, const int64_t* sizes);
-/* Takes the tensor out of the history of gradients, in place. */
-WEFT_API weft_status weft_tensor_detach(weft_tensor* tensor);
 /* Writes a result to `out`, which gets its sizes and keeps its dtype, if that holds the result. */
 WEFT_API weft_status weft_tensor_write(const weft_tensor* result, weft_tensor* out);
 

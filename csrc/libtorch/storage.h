@@ -90,26 +90,6 @@ inline const Tensor& Tensor::set_(const Tensor& source) const {
 inline const Tensor& Tensor::set_() const {
   return set_(Storage(at::empty({0}, options())), 0, {0}, {});
 }
-inline const Tensor& Tensor::resize_(IntArrayRef size, std::optional<MemoryFormat> format) const {
-  TORCH_CHECK_NOT_IMPLEMENTED(!format || *format == MemoryFormat::Contiguous,
-                              "resize_: expected a contiguous memory format");
-  c10::detail::check(weft_tensor_resize(expect(), static_cast<int>(size.size()), size.data()));
-  return *this;
-}
-inline const Tensor& Tensor::resize_as_(const Tensor& other,
-                                        std::optional<MemoryFormat> format) const {
-  return resize_(other.sizes(), format);
-}
-inline Tensor& Tensor::detach_() const {
-  c10::detail::check(weft_tensor_detach(expect()));
-  return const_cast<Tensor&>(*this);
-}
-
-inline const Tensor& resize_as_(const Tensor& self, const Tensor& other) {
-  return self.resize_as_(other);
-}
-inline Tensor& detach_(Tensor& self) { return self.detach_(); }
-
 }  // namespace over_weft
 }  // namespace at
 

@@ -124,10 +124,6 @@ class Tensor {
                      IntArrayRef stride = {}) const;
   const Tensor& set_(const Tensor& source) const;
   const Tensor& set_() const;
-  const Tensor& resize_(IntArrayRef size, std::optional<MemoryFormat> format = std::nullopt) const;
-  const Tensor& resize_as_(const Tensor& other,
-                           std::optional<MemoryFormat> format = std::nullopt) const;
-  Tensor& detach_() const;
 
   // ---- conversions ----
 
