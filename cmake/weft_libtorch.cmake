@@ -4,7 +4,8 @@
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/csrc/libtorch/" DESTINATION weft/include/libtorch/weft_libtorch
   FILES_MATCHING PATTERN "*.h")
 install(FILES "${WEFT_GENERATED}/libtorch/tensor_methods.h" "${WEFT_GENERATED}/libtorch/operators.h"
-  "${WEFT_GENERATED}/libtorch/operator_variants.h"
+  "${WEFT_GENERATED}/libtorch/operator_variants.h" "${WEFT_GENERATED}/libtorch/absent_functions.h"
+  "${WEFT_GENERATED}/libtorch/absent_methods.h"
   DESTINATION weft/include/libtorch/weft_libtorch)
 
 # Each of these has all of it; those of the frontend also what trains.

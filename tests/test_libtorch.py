@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -13,6 +14,7 @@ import weft
 from weft import Tensor, nn
 
 SOURCES = Path(__file__).parent / "libtorch"
+ROOT = Path(__file__).parents[1]
 STRICT = ("-Wall", "-Wextra", "-Werror", "-pedantic", "-O1")
 
 
@@ -80,6 +82,52 @@ def test_memory(tmp_path: Path) -> None:
     """Storages, other memory in place, and results that the caller's tensors take."""
     program = build("memory.cpp", tmp_path, "-std=c++17", "-O0", *STRICT)
     assert run(program) == (SOURCES / "memory.txt").read_text()
+
+
+ABSENT = """
+#include <torch/torch.h>
+
+#include <iostream>
+
+template <class Call>
+void attempt(Call&& call) {
+  try {
+    call();
+  } catch (const c10::NotImplementedError& error) {
+    std::cout << error.what() << "\\n";
+  }
+}
+
+int main() {
+  const torch::Tensor x = torch::ones({2});
+  attempt([&] { torch::Tensor made = torch::_add_relu(x, x); });
+  attempt([&] {
+    auto outputs = torch::_fused_dropout(x, 0.5, c10::nullopt);
+    new torch::Tensor(std::get<1>(outputs));
+  });
+  attempt([&] {
+    auto outputs = torch::_foreach_add(std::vector<torch::Tensor>{x}, 1);
+    for (size_t i = 0; i < outputs.size(); ++i) new torch::Tensor(outputs[i]);
+  });
+  attempt([&] { return x.coalesce().values(); });
+  attempt([&] { return x.q_scale() + static_cast<double>(x.sparse_dim()); });
+}
+"""
+
+
+def test_functions_that_weft_lacks_raise_when_they_are_called(tmp_path: Path) -> None:
+    (tmp_path / "absent.cpp").write_text(ABSENT)
+    program = build(tmp_path / "absent.cpp", tmp_path, "-std=c++17", "-O0", *STRICT)
+    names = [line.partition(":")[0] for line in run(program).splitlines()]
+    assert names == ["_add_relu", "_fused_dropout", "_foreach_add", "coalesce", "q_scale"]
+
+
+def test_no_function_that_is_written_by_hand_is_listed_as_absent() -> None:
+    """Such a name would be taken before the function itself."""
+    listed = (ROOT / "tools/gen/libtorch_absent.txt").read_text().replace("*", "").split()
+    written = "".join(each.read_text() for each in (ROOT / "csrc/libtorch").glob("*.h"))
+    defined = re.findall(r"^inline .*? [&*]?(?:Tensor::)?(\w+)\((?:const )?Tensor", written, re.M)
+    assert len(listed) > 500 and len(defined) > 20 and not set(defined).intersection(listed)
 
 
 def test_modules(archive: Path, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@
 #define TORCH_VERSION_PATCH 0
 #define TORCH_VERSION "2.13.0"
 
+#include "absent.h"
 #include "checks.h"
 #include "context.h"
 #include "custom_function.h"

@@ -94,6 +94,11 @@ inline void check(weft_status status) {
   }
 }
 
+// Of a function that libtorch alone has.
+[[noreturn]] inline void refuse(const char* name) {
+  throw NotImplementedError(text_of(name, ": expected a function that weft has, got another"));
+}
+
 template <class Kind, class... Parts>
 [[noreturn]] void fail(const char* where, int line, const char* condition, const Parts&... parts) {
   std::string text = text_of(parts...);

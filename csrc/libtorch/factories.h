@@ -63,6 +63,23 @@ inline Tensor Tensor::to(ScalarType dtype, bool non_blocking, bool copy,
   return to(TensorOptions(dtype), non_blocking, copy, format);
 }
 
+template <class Other>
+Tensor Tensor::where(const Tensor& condition, const Other& other) const {
+  return at::where(condition, *this, other);
+}
+inline Tensor Tensor::polygamma(int64_t n) const { return at::polygamma(n, *this); }
+#define WEFT_TORCH_SPECIAL(name)                        \
+  template <class Other>                                \
+  Tensor name(const Tensor& self, const Other& other) { \
+    return self.name(other);                            \
+  }
+WEFT_TORCH_SPECIAL(__and__)
+WEFT_TORCH_SPECIAL(__or__)
+WEFT_TORCH_SPECIAL(__xor__)
+WEFT_TORCH_SPECIAL(__lshift__)
+WEFT_TORCH_SPECIAL(__rshift__)
+#undef WEFT_TORCH_SPECIAL
+
 // ---- indices ----
 
 namespace indexing {

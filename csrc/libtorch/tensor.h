@@ -8,7 +8,7 @@
 namespace c10 {
 inline namespace over_weft {
 class Storage;
-}
+}  // namespace over_weft
 }  // namespace c10
 
 namespace at {
@@ -192,6 +192,25 @@ class Tensor {
 
   // ---- arithmetic ----
 
+#define WEFT_TORCH_SPECIAL(name, in_place, method)                         \
+  Tensor name(const Tensor& other) const { return method(other); }         \
+  Tensor name(const Scalar& other) const { return method(other); }         \
+  Tensor& in_place(const Tensor& other) const { return method##_(other); } \
+  Tensor& in_place(const Scalar& other) const { return method##_(other); }
+  WEFT_TORCH_SPECIAL(__and__, __iand__, bitwise_and)
+  WEFT_TORCH_SPECIAL(__or__, __ior__, bitwise_or)
+  WEFT_TORCH_SPECIAL(__xor__, __ixor__, bitwise_xor)
+  WEFT_TORCH_SPECIAL(__lshift__, __ilshift__, bitwise_left_shift)
+  WEFT_TORCH_SPECIAL(__rshift__, __irshift__, bitwise_right_shift)
+#undef WEFT_TORCH_SPECIAL
+  template <class Other>
+  Tensor where(const Tensor& condition, const Other& other) const;
+  Tensor polygamma(int64_t n) const;
+  bool is_set_to(const Tensor& other) const {
+    return data_ptr() == other.data_ptr() && sizes() == other.sizes() &&
+           strides() == other.strides() && scalar_type() == other.scalar_type();
+  }
+
   Tensor operator-() const { return neg(); }
   Tensor operator~() const { return bitwise_not(); }
 #define WEFT_TORCH_IN_PLACE(symbol, method)                              \
@@ -212,6 +231,15 @@ class Tensor {
   }
 
 #include "tensor_methods.h"
+
+// Those that libtorch alone has: calls compile and raise.
+#define WEFT_ABSENT(result, name)     \
+  template <class... Args>            \
+  result name(const Args&...) const { \
+    c10::detail::refuse(#name);       \
+  }
+#include "absent_methods.h"
+#undef WEFT_ABSENT
 
  private:
   weft_tensor* expect() const {

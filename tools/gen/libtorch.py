@@ -10,14 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from gen import composed, libtorch_variants
+from gen import composed, libtorch_absent, libtorch_variants
 from gen.cpp import list_length, literal
 from gen.libtorch_variants import OPTIONS, Parameter, Variant
 from weft._ops.aliases import ALIASES
 from weft._ops.forms import OUT, Form
 from weft._ops.schema import MISSING, Arg, Schema, is_list, is_optional, plain
 
-FILES = ("libtorch/tensor_methods.h", "libtorch/operators.h", libtorch_variants.FILE)
+FILES = (
+    "libtorch/tensor_methods.h",
+    "libtorch/operators.h",
+    libtorch_variants.FILE,
+    *libtorch_absent.FILES,
+)
 
 _TYPES = {
     "Tensor": "const Tensor&", "Tensor?": "const std::optional<Tensor>&",
@@ -71,6 +76,9 @@ def files(forms: Sequence[Form]) -> dict[str, str]:
         + "".join(f"inline {call.declaration()};\n" for call in functions)
         + f"\n{defined}{end}",
         FILES[2]: libtorch_variants.text(variants),
+        **libtorch_absent.files(
+            {call.name for call in [*functions, *variants]}, {call.name for call in methods}
+        ),
     }
 
 
