@@ -75,6 +75,13 @@ void results() {
   show("places", places);
   torch::max_outf(x, 0, true, values, places);
   show("max_outf", values);
+  torch::Tensor spread = torch::empty({0}), middle = torch::empty({0});
+  at::var_mean_out(spread, middle, x, at::OptionalIntArrayRef(1), 1);
+  show("variances", spread);
+  show("means", middle);
+  at::var_mean_outf(x, at::OptionalIntArrayRef(0), 0, true, spread, middle);
+  show("variances", spread);
+  show("means", middle);
   torch::Tensor narrow = torch::empty({0}, torch::kDouble);
   show("zeros_out", torch::zeros_out(narrow, {2}));
   show("full_outf", torch::full_outf({2}, 3.5, narrow));
