@@ -9,7 +9,12 @@ inline namespace over_weft {
 namespace detail {
 
 // What such a call would give: a tensor, a number, or several tensors.
-struct Absent : std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> {
+template <size_t>
+using TensorAt = at::Tensor;
+template <size_t... I>
+std::tuple<TensorAt<I>...> tensors_of(std::index_sequence<I...>);
+using TenTensors = decltype(tensors_of(std::make_index_sequence<10>()));
+struct Absent : TenTensors {
   explicit Absent(const char* name) { refuse(name); }
   operator at::Tensor() const { return {}; }
   operator std::vector<at::Tensor>() const { return {}; }
