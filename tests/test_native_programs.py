@@ -77,6 +77,37 @@ def test_inference_in_node(model, tmp_path) -> None:
     assert weft.tensor(printed).tolist() == expected
 
 
+@pytest.mark.skipif(shutil.which("rustc") is None, reason="no rustc")
+def test_inference_in_rust(model, tmp_path) -> None:
+    path, expected = model
+    library = weft_command("--library")
+    program = tmp_path / "inference"
+    link = ("-L", library, "-l", "weft", "-C", f"link-arg=-Wl,-rpath,{library}")
+    run("rustc", "-D", "warnings", EXAMPLES / "inference.rs", *link, "-o", program)
+    printed = [float(line) for line in run(program, path).split()]
+    assert weft.tensor(printed).tolist() == expected
+    done = subprocess.run([program, tmp_path / "none"], capture_output=True, text=True)
+    assert done.returncode == 1 and "load: expected a file that can be read" in done.stderr
+
+
+@pytest.mark.skipif(shutil.which("javac") is None, reason="no Java")
+def test_inference_in_java(model, tmp_path) -> None:
+    path, expected = model
+    home = pathlib.Path(shutil.which("javac")).resolve().parents[1] / "include"
+    run("javac", "-h", tmp_path, "-d", tmp_path, EXAMPLES / "Inference.java")
+    run(
+        *("c++", "-std=c++17", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"),
+        *(EXAMPLES / "inference_jni.cpp", f"-I{tmp_path}", f"-I{home}", f"-I{home / 'linux'}"),
+        *weft_command("--flags").split(),
+        *("-o", tmp_path / "libinference.so"),
+    )
+    java = ("java", f"-Djava.library.path={tmp_path}", "-cp", tmp_path, "Inference")
+    printed = [float(line) for line in run(*java, path).split()]
+    assert weft.tensor(printed).tolist() == expected
+    done = subprocess.run([*map(str, java), "none"], capture_output=True, text=True)
+    assert done.returncode == 1 and "load: expected a file that can be read" in done.stderr
+
+
 def test_failures_are_shown(tmp_path) -> None:
     program = build("cc", "inference.c", tmp_path)
     broken = tmp_path / "broken.weft"
