@@ -126,6 +126,8 @@ def test_special_values(name, dtype):
     z.real, z.imag = np.array(SPECIAL)[:, None], SPECIAL
     with np.errstate(all="ignore"):
         wanted = SPECIAL_VALUES[name](z)
+    if name == "acosh":  # which gives NaN + NaN i of 0 + NaN i, in NumPy before 2.3
+        wanted.imag[(z.real == 0) & np.isnan(z.imag)] = math.pi / 2
     got = getattr(weft, name)(weft.from_numpy(z)).numpy()
     rtol = 1e-14 if dtype == np.complex128 else 4e-6
     for part in ("real", "imag"):
