@@ -12,8 +12,16 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
 import sys
 from collections.abc import Iterator
+from importlib.machinery import (
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    SourceFileLoader,
+)
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +29,24 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "weft"
 
 
+class Loader(SourceFileLoader):
+    """Of modules whose code is named src/weft/..., wherever the sources lie."""
+
+    def source_to_code(self, data: Any, path: Any, *rest: Any, **more: Any) -> Any:
+        """The code of a module."""
+        place = Path(os.fsdecode(path))
+        name = place.relative_to(ROOT).as_posix() if place.is_relative_to(ROOT) else str(place)
+        return super().source_to_code(data, name, *rest, **more)
+
+
 def import_built(extension: Path) -> None:
     """Imports weft from its sources, and the extension from another folder."""
-    folders = [str(PACKAGE), str(extension)]
+    os.chdir(ROOT)
+    sys.path_hooks.insert(
+        0,
+        FileFinder.path_hook((ExtensionFileLoader, EXTENSION_SUFFIXES), (Loader, SOURCE_SUFFIXES)),
+    )
+    folders = [str(extension.resolve()), str(PACKAGE)]
     spec = importlib.util.spec_from_file_location(
         "weft", PACKAGE / "__init__.py", submodule_search_locations=folders
     )

@@ -56,7 +56,8 @@ AREAS = {
     "export": ["src/weft/export/*"],
     "nn": ["src/weft/nn/**/*"],
     "optim": ["src/weft/optim/*"],
-    "libtorch": ["csrc/libtorch/*", "csrc/capi/library_operator.cpp", "tools/gen/libtorch*.py"],
+    "libtorch": ["csrc/libtorch/*", "csrc/capi/library_operator.cpp", "tools/gen/libtorch*.py",
+                 "csrc/capi/composed_operator.cpp", "tools/gen/composed.*"],
     "outside": [],
 }  # fmt: skip
 

@@ -1,6 +1,6 @@
 // Operators that weft composes in Python, compiled when the library was built: functions of a file
 // beside it, by their names, with the lines of their schemas (tools/compose.py).
-#include <dlfcn.h>
+#include <link.h>
 
 #include <algorithm>
 #include <charconv>
@@ -15,12 +15,26 @@ namespace {
 
 constexpr char kSchemas[] = "extra/schemas";
 
+// Whether an object that is loaded has this code in it; then its path is put out. (dladdr would
+// search all symbols of the library, for milliseconds.)
+int find_path(dl_phdr_info* object, size_t, void* out) {
+  const auto place = reinterpret_cast<uintptr_t>(&find_path) - object->dlpi_addr;
+  for (size_t i = 0; i < object->dlpi_phnum; ++i) {
+    const auto& part = object->dlpi_phdr[i];
+    if (part.p_type != PT_LOAD || place - part.p_vaddr >= part.p_memsz) continue;
+    *static_cast<std::string*>(out) = *object->dlpi_name ? object->dlpi_name : "/proc/self/exe";
+    return 1;
+  }
+  return 0;
+}
+
 // Beside the library, or the program that it is linked into.
-std::string path_of_file() {
-  Dl_info self;
-  const bool is_known = dladdr(reinterpret_cast<const void*>(&path_of_file), &self) != 0;
-  const std::string file = is_known ? self.dli_fname : "";
-  return file.substr(0, file.rfind('/') + 1) + "composed.weft";
+std::filesystem::path path_of_file() {
+  std::string path;
+  dl_iterate_phdr(find_path, &path);
+  std::error_code ignored;
+  std::filesystem::path followed = std::filesystem::canonical(path, ignored);
+  return followed.empty() ? followed : followed.replace_filename("composed.weft");
 }
 
 // The lengths that a schema gives to lists, argument by argument: 2 of "int[2] stride=1", 0 of
@@ -99,8 +113,8 @@ struct ComposedFile {
 
 const std::string& kind_of(const std::unique_ptr<ComposedOperator>& op) { return op->kind(); }
 
-ComposedFile read(const std::string& path) {
-  ComposedFile file{CompiledModule::load(path), {}};
+ComposedFile read(const std::filesystem::path& path) {
+  ComposedFile file{CompiledModule::load(path.string()), {}};
   const ZipReader::Bytes bytes = file.module->record(kSchemas);
   std::string_view rest(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   while (!rest.empty()) {
@@ -119,7 +133,7 @@ GlobalMutex composed_mutex(ForkRank::Compiler);
 const ComposedFile* composed() {
   static const ComposedFile* known = nullptr;
   const std::lock_guard lock(composed_mutex);
-  const std::string path = path_of_file();
+  static const std::filesystem::path path = path_of_file();
   if (!known && std::filesystem::exists(path)) known = new ComposedFile(read(path));
   return known;
 }

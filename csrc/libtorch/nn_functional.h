@@ -85,26 +85,11 @@ WEFT_FUNC_OPTIONS(Threshold);
 
 inline Tensor pad(const Tensor& x, const PadFuncOptions& options) {
   if (options.mode() == kConstant) return at::constant_pad_nd(x, options.pad(), options.value());
-  // Each padded dim is chosen from by places: those of its own, those that mirror them, or others.
-  Tensor found = x;
-  for (size_t i = 0; 2 * i + 1 < options.pad().size(); ++i) {
-    const int64_t dim = x.dim() - 1 - static_cast<int64_t>(i), size = x.size(dim),
-                  before = options.pad()[2 * i], behind = options.pad()[2 * i + 1];
-    const int64_t most = size - (options.mode() == kReflect ? 1 : 0);
-    TORCH_CHECK(options.mode() == kReplicate || std::max(before, behind) <= most,
-                "pad: expected at most ", most, " entries on each side of dim ", dim, ", got ",
-                before, " and ", behind);
-    Tensor places = at::arange(-before, size + behind, at::TensorOptions(at::kLong));
-    if (options.mode() == kReflect) {
-      places = (size - 1) - ((size - 1) - places.abs()).abs();
-    } else if (options.mode() == kReplicate) {
-      places = places.clamp(at::Scalar(0), at::Scalar(size - 1));
-    } else {
-      places = (places + size) % size;
-    }
-    found = found.index_select(dim, places);
-  }
-  return found;
+  const Word mode = options.mode();
+  return at::pad(x, options.pad(),
+                 mode == kReflect     ? "reflect"
+                 : mode == kReplicate ? "replicate"
+                                      : "circular");
 }
 
 // ---- products and convolutions ----
@@ -114,8 +99,7 @@ inline Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias =
 }
 inline Tensor bilinear(const Tensor& x1, const Tensor& x2, const Tensor& weight,
                        const Tensor& bias = {}) {
-  const Tensor made = at::einsum("...i,oij,...j->...o", {x1, weight, x2});
-  return bias.defined() ? made + bias : made;
+  return at::bilinear(x1, x2, weight, bias);
 }
 inline Tensor embedding(const Tensor& indices, const Tensor& weight,
                         std::optional<int64_t> padding_idx = std::nullopt) {
@@ -129,19 +113,13 @@ template <size_t D>
 Tensor convolved(const Tensor& x, const Tensor& weight, const Tensor& bias,
                  ExpandingArray<D> stride, const Padding<D>& padding, ExpandingArray<D> dilation,
                  int64_t groups) {
-  std::array<int64_t, D> reach{};
-  std::vector<int64_t> uneven;
-  for (size_t i = 0; i < D; ++i) {
-    reach[i] = (*dilation)[i] * (weight.size(static_cast<int64_t>(i) + 2) - 1);
-    uneven.insert(uneven.begin(), {0, reach[i] % 2});
-  }
-  const bool is_uneven =
-      padding.word == kSame && at::tensor(at::IntArrayRef(uneven)).sum().item<int64_t>() > 0;
-  const Tensor padded = is_uneven ? at::constant_pad_nd(x, uneven) : x;
-  const ExpandingArray<D> sides = padding.sides(reach);
-  if constexpr (D == 1) return at::conv1d(padded, weight, bias, stride, sides, dilation, groups);
-  if constexpr (D == 2) return at::conv2d(padded, weight, bias, stride, sides, dilation, groups);
-  if constexpr (D == 3) return at::conv3d(padded, weight, bias, stride, sides, dilation, groups);
+  const auto run = [&](const auto& sides) {
+    if constexpr (D == 1) return at::conv1d(x, weight, bias, stride, sides, dilation, groups);
+    if constexpr (D == 2) return at::conv2d(x, weight, bias, stride, sides, dilation, groups);
+    if constexpr (D == 3) return at::conv3d(x, weight, bias, stride, sides, dilation, groups);
+  };
+  if (!padding.word) return run(at::IntArrayRef(padding.numbers));
+  return run(std::string_view(padding.word == kSame ? "same" : "valid"));
 }
 template <size_t D>
 Tensor spread(const Tensor& x, const Tensor& weight, const Tensor& bias, ExpandingArray<D> stride,
@@ -151,6 +129,17 @@ Tensor spread(const Tensor& x, const Tensor& weight, const Tensor& bias, Expandi
                             : D == 2 ? &at::conv_transpose2d
                                      : &at::conv_transpose3d;
   return function(x, weight, bias, stride, padding, extra, groups, dilation);
+}
+
+template <size_t D>
+Tensor averaged(const Tensor& x, const AvgPoolOptions<D>& options) {
+  const auto run = [&](auto function, auto... divisor) {
+    return function(x, options.kernel_size(), options.stride(), options.padding(),
+                    options.ceil_mode(), options.count_include_pad(), divisor...);
+  };
+  if constexpr (D == 1) return run(&at::avg_pool1d);
+  if constexpr (D == 2) return run(&at::avg_pool2d, options.divisor_override());
+  if constexpr (D == 3) return run(&at::avg_pool3d, options.divisor_override());
 }
 
 }  // namespace detail
@@ -178,10 +167,7 @@ Tensor spread(const Tensor& x, const Tensor& weight, const Tensor& bias, Expandi
                               options.dilation(), options.ceil_mode());                           \
   }                                                                                               \
   inline Tensor avg_pool##D##d(const Tensor& x, const AvgPoolOptions<D>& options) {               \
-    TORCH_CHECK_NOT_IMPLEMENTED(!options.divisor_override(),                                      \
-                                "avg_pool" #D "d: expected no divisor_override, got one");        \
-    return at::avg_pool##D##d(x, options.kernel_size(), options.stride(), options.padding(),      \
-                              options.ceil_mode(), options.count_include_pad());                  \
+    return detail::averaged<D>(x, options);                                                       \
   }                                                                                               \
   inline Tensor adaptive_avg_pool##D##d(const Tensor& x, const AdaptivePoolOptions<D>& options) { \
     return at::adaptive_avg_pool##D##d(x, options.output_size());                                 \
@@ -217,63 +203,47 @@ inline Tensor normalize(const Tensor& x, const NormalizeFuncOptions& options = {
 
 // ---- resampling ----
 
-namespace detail {
-
-// What a place of the result lies at in the source, along a dim.
-inline Tensor sources(int64_t size, int64_t count, double scale, bool align, double shift) {
-  const Tensor places = at::arange(count, at::TensorOptions(at::kFloat));
-  if (align) return places * (count > 1 ? double(size - 1) / double(count - 1) : 0.0);
-  return (places + shift) * (scale > 0 ? 1 / scale : double(size) / double(count)) - shift;
-}
-inline Tensor resampled(const Tensor& x, int64_t dim, int64_t count, double scale, Word mode,
-                        bool align) {
-  const int64_t last = x.size(dim) - 1;
-  if (mode == kNearest || mode == kNearestExact) {
-    const double shift = mode == kNearest ? 0.0 : 0.5;
-    const Tensor places = (sources(last + 1, count, scale, false, shift) + shift).floor();
-    return x.index_select(dim, places.to(at::kLong).clamp_max(last));
-  }
-  const Tensor places = sources(last + 1, count, scale, align, 0.5).clamp_min(0);
-  const Tensor low = places.floor().clamp_max(last);
-  std::vector<int64_t> sizes(static_cast<size_t>(x.dim()), 1);
-  sizes[static_cast<size_t>(dim)] = count;
-  const Tensor part = (places - low).to(x.scalar_type()).reshape(sizes);
-  const Tensor from = low.to(at::kLong);
-  return x.index_select(dim, from) * (1 - part) +
-         x.index_select(dim, (from + 1).clamp_max(last)) * part;
-}
-
-}  // namespace detail
-
+// Sizes of the result, or the scales that it is made by.
 inline Tensor interpolate(const Tensor& x, const InterpolateFuncOptions& options = {}) {
-  const Word mode = options.mode();
   const auto dims = static_cast<size_t>(x.dim() - 2);
-  TORCH_CHECK_NOT_IMPLEMENTED(mode != kBicubic, "interpolate: expected another mode than kBicubic");
   TORCH_CHECK(options.size().has_value() != options.scale_factor().has_value(),
               "interpolate: expected either size or scale_factor");
+  const Word mode = options.mode();
   std::vector<int64_t> sizes;
-  std::vector<double> scales(dims, 0.0);
-  for (size_t i = 0; i < dims; ++i) {
-    const auto dim = static_cast<int64_t>(i) + 2;
+  std::vector<double> factors;
+  for (size_t i = 0; i < dims; ++i) {  // one number is that of each dim
     if (options.size()) {
       sizes.push_back(options.size()->at(options.size()->size() == 1 ? 0 : i));
-    } else {
-      const double scale = options.scale_factor()->at(options.scale_factor()->size() == 1 ? 0 : i);
-      sizes.push_back(static_cast<int64_t>(std::floor(static_cast<double>(x.size(dim)) * scale)));
-      if (!options.recompute_scale_factor().value_or(false)) scales[i] = scale;
+      continue;
     }
+    factors.push_back(options.scale_factor()->at(options.scale_factor()->size() == 1 ? 0 : i));
+    if (mode != kArea && !options.recompute_scale_factor().value_or(false)) continue;
+    const auto size = static_cast<double>(x.size(static_cast<int64_t>(i) + 2));
+    sizes.push_back(static_cast<int64_t>(std::floor(size * factors.back())));
   }
-  if (mode == kArea) {
-    return dims == 1   ? at::adaptive_avg_pool1d(x, sizes)
-           : dims == 2 ? at::adaptive_avg_pool2d(x, sizes)
-                       : at::adaptive_avg_pool3d(x, sizes);
-  }
-  Tensor found = x;
-  for (size_t i = dims; i-- > 0;) {
-    found = detail::resampled(found, static_cast<int64_t>(i) + 2, sizes[i], scales[i], mode,
-                              options.align_corners().value_or(false));
-  }
-  return found;
+  at::OptionalIntArrayRef size;
+  std::optional<at::ArrayRef<double>> scales;
+  sizes.empty() ? void(scales = factors) : void(size = sizes);
+  const bool align = options.align_corners().value_or(false);
+#define WEFT_RESAMPLED(wanted, count, function, ...) \
+  if (mode == wanted && dims == count) return at::function##count##d(x, size, __VA_ARGS__)
+  WEFT_RESAMPLED(kNearest, 1, upsample_nearest, scales);
+  WEFT_RESAMPLED(kNearest, 2, upsample_nearest, scales);
+  WEFT_RESAMPLED(kNearest, 3, upsample_nearest, scales);
+  WEFT_RESAMPLED(kNearestExact, 1, _upsample_nearest_exact, scales);
+  WEFT_RESAMPLED(kNearestExact, 2, _upsample_nearest_exact, scales);
+  WEFT_RESAMPLED(kNearestExact, 3, _upsample_nearest_exact, scales);
+  WEFT_RESAMPLED(kLinear, 1, upsample_linear, align, scales);
+  WEFT_RESAMPLED(kBilinear, 2, upsample_bilinear, align, scales);
+  WEFT_RESAMPLED(kBicubic, 2, upsample_bicubic, align, scales);
+  WEFT_RESAMPLED(kTrilinear, 3, upsample_trilinear, align, scales);
+#undef WEFT_RESAMPLED
+  TORCH_CHECK_NOT_IMPLEMENTED(mode == kArea && dims > 0 && dims < 4,
+                              "interpolate: expected a mode of so many dims, got ",
+                              enumtype::get_enum_name(mode), " for ", x.sizes());
+  return dims == 1   ? at::adaptive_avg_pool1d(x, sizes)
+         : dims == 2 ? at::adaptive_avg_pool2d(x, sizes)
+                     : at::adaptive_avg_pool3d(x, sizes);
 }
 inline Tensor grid_sample(const Tensor& x, const Tensor& grid,
                           const GridSampleFuncOptions& options = {}) {

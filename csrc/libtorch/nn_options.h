@@ -151,12 +151,6 @@ struct Padding {
   Padding(const T& given) : numbers(given) {}
   Padding(std::initializer_list<int64_t> given) : numbers(given) {}
   Padding(Word given) : word(given) {}
-  // What each side gets: kSame is of `reach`, the dilated kernel without its first element.
-  ExpandingArray<D> sides(const std::array<int64_t, D>& reach) const {
-    ExpandingArray<D> found = numbers;
-    for (size_t i = 0; word == kSame && i < D; ++i) (*found)[i] = reach[i] / 2;
-    return found;
-  }
 };
 template <size_t D, bool Transposed = false>
 struct ConvOptions {

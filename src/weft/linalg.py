@@ -257,12 +257,13 @@ def _cheapest_splits(sizes: list[int]) -> dict[int, int]:
 def _cut(A: Tensor, atol: Any, rtol: Any, greatest: Tensor) -> Any:
     """max(atol, rtol * greatest): what counts as zero; rtol is eps * max(m, n) where atol is 0."""
     if rtol is None:
-        rtol = max(A.shape[-2:]) * _finfo(A.dtype).eps
+        least = max(A.shape[-2:]) * _finfo(A.dtype).eps
         if isinstance(atol, Tensor):
-            rtol = (atol == 0) * rtol
-        elif atol:
-            rtol = 0.0
-    relative = _column(rtol) * greatest
+            relative = _column((atol == 0) * least) * greatest
+        else:
+            relative = (0.0 if atol else least) * greatest
+    else:
+        relative = _column(rtol) * greatest
     if atol is None:
         return relative
     return (

@@ -20,7 +20,7 @@ _TYPES = {
 # What no composition takes: anything but what these may be is refused.
 _ONLY = {
     "Layout": ("{0} is None or {0} == 0", "a strided layout"),
-    "MemoryFormat": ("{0} is None or {0} == 3", "the memory format of the input"),
+    "MemoryFormat": ("{0} is None or {0} == 1", "torch.preserve_format"),
     "Generator": ("{0} is None", "no generator"),
 }
 

@@ -158,11 +158,16 @@ class Call:
         """Whether the name is not one that is written by hand."""
         if not self.method:
             return self.name not in _WRITTEN_FUNCTIONS
-        has_self = bool(self.schema.args) and self.schema.args[0].name == "self"
-        return has_self and self.name not in _WRITTEN_METHODS
+        return self.holder is not None and self.name not in _WRITTEN_METHODS
+
+    @property
+    def holder(self) -> Arg | None:
+        """The argument whose method it is."""
+        found = [arg for arg in self.schema.args if arg.name == "self" and self.method]
+        return found[0] if found else None
 
     def _parameters(self) -> list[Parameter]:
-        args = list(self.schema.args[1 if self.method else 0 :])
+        args = [arg for arg in self.schema.args if arg is not self.holder]
         if self.is_out:  # libtorch has these first
             args = [*self.written, *(arg for arg in args if not arg.is_written)]
         found = []
@@ -214,7 +219,7 @@ class Call:
         return f"inline {head} {{\n" + "\n".join(lines) + "\n}\n"
 
     def _value(self, arg: Arg) -> str:
-        if self.method and arg is self.schema.args[0]:
+        if arg is self.holder:
             return "*this"
         if not self.has_options or arg.name not in _OPTIONS:
             return arg.name

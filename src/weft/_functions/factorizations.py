@@ -92,7 +92,8 @@ def _reflected(A: Tensor, tau: Tensor, other: Tensor, adjoint: bool) -> Tensor:
     count = tau.size(-1)
     unit = _C.eye(A.size(-2), count, dtype=A.dtype, device=A.device)
     vectors = A[..., :count].tril(-1) + unit
-    for i in range(count) if adjoint else reversed(range(count)):
+    for step in range(count):
+        i = step if adjoint else count - 1 - step
         vector = vectors[..., i : i + 1]
         scale = tau[..., i, None, None]
         other = other - (scale.conj() if adjoint else scale) * (vector @ (vector.mH @ other))

@@ -63,9 +63,12 @@ def _counts(
     data: Tensor, lengths: Tensor | None, offsets: Tensor | None, axis: int, unsafe: bool
 ) -> Tensor:
     """The lengths of the segments, for each place of the dimensions before `axis`."""
-    if lengths is None and offsets is None:
+    if lengths is not None:
+        counts = lengths
+    elif offsets is not None:
+        counts = offsets.diff()
+    else:
         raise RuntimeError("segment_reduce: expected lengths or offsets, got neither")
-    counts = offsets.diff() if lengths is None else lengths  # type: ignore[union-attr]
     if counts.dtype not in (_C.int32, _C.int64):
         raise NotImplementedError(
             f"segment_reduce: expected lengths of int32 or int64, got {counts.dtype}"

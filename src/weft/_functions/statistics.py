@@ -58,8 +58,11 @@ def _quantile(values: Tensor, q: Any, dim: Any, keepdim: bool, how: str, skip_na
     elif how == "higher":
         low = high
     below, above = (rows.gather(-1, at.to(_C.int64)) for at in (low, high))
-    weight = 0.5 if how == "midpoint" else place - low
-    result = below if how not in ("linear", "midpoint") else below + (above - below) * weight
+    result = below
+    if how == "midpoint":
+        result = below + (above - below) * 0.5
+    elif how == "linear":
+        result = below + (above - below) * (place - low)
     result = result.movedim(-1, 0)
     if keepdim:
         result = result.reshape([flat.numel(), *kept])
@@ -160,8 +163,10 @@ def cov(
         w = weights.to(_C.promote_types(weights.dtype, x.dtype))
         sum_ = w.sum()
         centred = x - (x * w).sum(1, keepdim=True) / sum_
-        less = correction if aweights is None else correction * (w * aweights).sum() / sum_
-        result = (centred * w) @ centred.mH / (sum_ - less)
+        divisor = sum_ - correction
+        if aweights is not None:
+            divisor = sum_ - correction * (w * aweights).sum() / sum_
+        result = (centred * w) @ centred.mH / divisor
     return result.squeeze()
 
 
