@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 from libraries import both
 
@@ -43,6 +44,106 @@ def test_classes_of_errors():
         weft.is_same_size(LONG, 2)
     with pytest.raises(RuntimeError, match="matrix_norm: expected at least 2 dims"):
         weft.linalg.matrix_norm(weft.tensor(1.0))
+
+
+ONE_IMAGE, ONE_VOLUME = weft.ones(1, 1, 4, 4), weft.ones(1, 1, 4, 4, 4)
+#: operators that are written in Python take arguments of the types that PyTorch's operators take
+TYPES = {
+    "float for int": lambda: weft.fft.fft(HALF, n=1.5),
+    "bool for int": lambda: weft.fft.fft(HALF, dim=True),
+    "float in sizes": lambda: weft.fft.fft2(ONE_IMAGE, s=(2.5, 2)),
+    "bool in dims": lambda: weft.fft.fftshift(HALF, dim=[False]),
+    "None for Tensor": lambda: weft.alpha_dropout(None, 0.5, True),
+    "list for Tensor": lambda: weft.trapezoid([1.0, 2.0]),
+    "number for Tensor": lambda: F.bilinear(ONE_IMAGE, ONE_IMAGE, ONE_VOLUME, 1),
+    "int for bool": lambda: weft.linalg.lu_factor(weft.eye(2), pivot=1),
+    "None for bool": lambda: weft.quantile(HALF, 0.5, keepdim=None),
+    "str for float": lambda: F.cosine_similarity(HALF, HALF, 0, "x"),
+    "Tensor for tensors": lambda: weft.hstack(3),
+    "float for a window": lambda: F.avg_pool3d(ONE_VOLUME, (1.5, 2, 2)),
+    "float for a stride": lambda: F.conv_transpose3d(ONE_VOLUME, ONE_VOLUME, stride=1.5),
+    "float for a window of maxima": lambda: F.max_pool3d(ONE_VOLUME, 2.5),
+}
+TAKEN = {
+    "ints for floats": lambda: F.cosine_similarity(HALF, HALF, 0, 1),
+    "arrays' numbers": lambda: weft.fft.fft(HALF, n=np.int64(2)),
+    "a name for padding": lambda: F.conv3d(ONE_VOLUME, ONE_VOLUME[..., :1, :1, :1], padding="same"),
+    "None for sizes": lambda: weft.fft.fftn(HALF, None, None),
+    "None for a tensor": lambda: F.bilinear(HALF, HALF, weft.ones(1, 2, 2), None),
+}
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_types_of_arguments(name):
+    with pytest.raises(TypeError, match="expected"):
+        TYPES[name]()
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_types_that_fit(name):
+    assert TAKEN[name]().numel()
+
+
+#: arguments that belong together, and dims that are there
+TOGETHER = {
+    "eps": (ValueError, lambda: F.batch_norm(ONE_IMAGE, weft.ones(1), weft.ones(1), eps=-1.0)),
+    "one statistic": (ValueError, lambda: F.batch_norm(ONE_IMAGE, weft.ones(1), None, training=True)),
+    "weight of classes": (RuntimeError, lambda: F.multi_margin_loss(HALF, LONG[0], weight=weft.ones(3))),
+    "bias of outputs": (RuntimeError, lambda: F.bilinear(HALF, HALF, weft.ones(1, 2, 2), HALF)),
+    "dims of inputs": (RuntimeError, lambda: F.bilinear(HALF, HALF[None], weft.ones(1, 2, 2))),
+    "weight of channels": (RuntimeError, lambda: F.group_norm(ONE_IMAGE, 1, weft.ones(1, 1))),
+    "weight, no vector": (RuntimeError, lambda: F.instance_norm(ONE_IMAGE, weight=weft.tensor(1.0))),
+    "bias of dtype": (RuntimeError, lambda: F.conv_transpose2d(ONE_IMAGE, ONE_IMAGE, LONG[:1])),
+    "bias of volumes": (RuntimeError, lambda: F.conv_transpose3d(ONE_VOLUME, ONE_VOLUME, LONG[:1])),
+    "no stride": (RuntimeError, lambda: F.conv_transpose3d(ONE_VOLUME, ONE_VOLUME, stride=0)),
+    "batch of chances": (ValueError, lambda: F.cross_entropy(weft.ones(4, 3), weft.ones(5))),
+    "eps of cosine": (RuntimeError, lambda: F.cosine_similarity(HALF, HALF, 0, -1.0)),
+    "trapezoid's dim": (IndexError, lambda: weft.trapezoid(HALF, dim=1)),
+    "cumulative dim": (IndexError, lambda: weft.cumulative_trapezoid(HALF, HALF, dim=-2)),
+    "segments' axis": (IndexError, lambda: weft.segment_reduce(HALF, "sum", lengths=LONG, axis=-2)),
+    "matrix's dims": (IndexError, lambda: weft.linalg.matrix_norm(ONE_IMAGE, dim=(4, 0))),
+    "matrix's dim twice": (RuntimeError, lambda: weft.linalg.matrix_norm(ONE_IMAGE, dim=(1, -3))),
+    "dim of a number": (IndexError, lambda: weft.index_reduce(HALF[0], 1, LONG[:1], HALF[0], "amax")),
+    "source's dims": (RuntimeError, lambda: weft.index_reduce(HALF, 0, LONG[:1], HALF[0], "amax")),
+    "order of a volume": (RuntimeError, lambda: weft.linalg.norm(ONE_VOLUME, 3)),
+    "order of a number": (RuntimeError, lambda: weft.linalg.norm(HALF[0], 3)),
+    "loss's weight": (RuntimeError, lambda: weft.nn.LinearCrossEntropyLoss(2, 2, weight=weft.ones(3))),
+    "smoothing": (RuntimeError, lambda: weft.nn.LinearCrossEntropyLoss(2, 2, label_smoothing=2.0)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_arguments_together(name):
+    error, call = TOGETHER[name]
+    with pytest.raises(error, match="expected"):
+        call()
+
+
+MASKS = {
+    "integers": (AssertionError, {"attn_mask": weft.zeros(2, 2, dtype=weft.int64)}),
+    "integers for keys": (AssertionError, {"key_padding_mask": weft.zeros(1, 2, dtype=weft.uint8)}),
+    "too few": (RuntimeError, {"attn_mask": weft.zeros(2, 1)}),
+    "four dims": (RuntimeError, {"attn_mask": weft.zeros(1, 1, 2, 2)}),
+}
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_masks_of_attention(name):
+    error, mask = MASKS[name]
+    x = weft.ones(2, 1, 2)
+    with pytest.raises(error, match="multi_head_attention_forward: expected"):
+        weft.nn.MultiheadAttention(2, 1)(x, x, x, **mask)
+
+
+def test_a_key_has_as_many_vectors_as_its_value():
+    x = weft.ones(2, 1, 2)
+    with pytest.raises(AssertionError, match="as many vectors"):
+        weft.nn.MultiheadAttention(2, 1, add_bias_kv=True)(x, x[:1], x)
+
+
+def test_covariances_without_degrees_of_freedom_are_infinite():
+    x, weights = weft.tensor([[1.0, 2.0, 4.0]]), weft.tensor([0.5, 0.25, 0.25])
+    assert weft.cov(x, aweights=weights, correction=9).item() == math.inf
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -21,6 +21,8 @@ PyObject* disabled_impl =
     nullptr;  // the __torch_function__ of classes that do not want to be asked
 PyObject* answer_function = nullptr;  // (function, args, kwargs)
 PyObject* answer_member = nullptr;    // (name, role, args, kwargs)
+PyObject* refused_kinds = nullptr;    // (function): names, and a byte for each
+PyObject* refuse_argument = nullptr;  // (function, name, value): raises
 
 // The class that was found last not to override. Its tag changes when it does, and is no other's.
 PyTypeObject* plain_type = nullptr;
@@ -54,11 +56,14 @@ PyObject* disabled_torch_function(PyObject*, PyObject* const* args, Py_ssize_t c
 }
 
 PyObject* set_hooks(PyObject*, PyObject* args) {
-  PyObject *function, *member;
-  if (!PyArg_UnpackTuple(args, "_set_torch_function_hooks", 2, 2, &function, &member))
+  PyObject *function, *member, *kinds, *refuse;
+  if (!PyArg_UnpackTuple(args, "_set_torch_function_hooks", 4, 4, &function, &member, &kinds,
+                         &refuse))
     return nullptr;
   Py_XSETREF(answer_function, new_ref(function));
   Py_XSETREF(answer_member, new_ref(member));
+  Py_XSETREF(refused_kinds, new_ref(kinds));
+  Py_XSETREF(refuse_argument, new_ref(refuse));
   Py_RETURN_NONE;
 }
 
@@ -101,6 +106,8 @@ PyObject* class_of_object_overrides(PyObject*, PyObject* object) {
 struct OverridableObject {
   PyObject_HEAD vectorcallfunc vectorcall;
   PyObject* function;
+  PyObject* names;  // of its parameters, and what they may not be; null before the first call
+  PyObject* refused;
   PyObject* weakrefs;
 };
 PyTypeObject* overridable_type = nullptr;
@@ -109,13 +116,77 @@ PyObject* function_of(PyObject* self) {
   return reinterpret_cast<OverridableObject*>(self)->function;
 }
 
+// Classes of Python that an argument is of, a bit each; no bit for any other class. What an
+// argument may not be has kElements too where the items of a sequence are no floats and bools
+// either.
+enum Kind : unsigned {
+  kBool = 1,
+  kInt = 2,
+  kFloat = 4,
+  kComplex = 8,
+  kText = 16,
+  kNil = 32,
+  kSequence = 64,
+  kElements = 128
+};
+
+unsigned kind_of(PyObject* value) noexcept {
+  const PyTypeObject* type = Py_TYPE(value);
+  if (type == tensor_type) return 0;
+  if (type == &PyLong_Type) return kInt;
+  if (type == &PyBool_Type) return kBool;
+  if (type == &PyFloat_Type) return kFloat;
+  if (type == &PyTuple_Type || type == &PyList_Type) return kSequence;
+  if (value == Py_None) return kNil;
+  if (type == &PyUnicode_Type) return kText;
+  return type == &PyComplex_Type ? kComplex : 0;
+}
+
+bool is_refused(PyObject* value, unsigned refused) noexcept {
+  const unsigned kind = kind_of(value);
+  if (kind != kSequence || !(refused & kElements)) return (kind & refused) != 0;
+  PyObject** items = PySequence_Fast_ITEMS(value);
+  return std::any_of(items, items + PySequence_Fast_GET_SIZE(value), [](PyObject* item) {
+    return (kind_of(item) & (kBool | kFloat | kComplex | kText | kSequence)) != 0;
+  });
+}
+
+// Refuses arguments that no operator of this function's annotations takes.
+void check_kinds(PyObject* self, const Arguments& given) {
+  auto* object = reinterpret_cast<OverridableObject*>(self);
+  if (!object->names) {
+    const Object told = Object::checked(PyObject_CallOneArg(refused_kinds, object->function));
+    object->refused = new_ref(PyTuple_GetItem(told.get(), 1));
+    object->names = new_ref(PyTuple_GetItem(told.get(), 0));
+  }
+  const auto* refused = reinterpret_cast<const unsigned char*>(PyBytes_AsString(object->refused));
+  const auto known = static_cast<size_t>(PyTuple_Size(object->names));
+  const auto check = [&](size_t place, PyObject* value) {
+    if (!is_refused(value, refused[place])) return;
+    Object::checked(PyObject_CallFunctionObjArgs(
+        refuse_argument, object->function,
+        PyTuple_GetItem(object->names, static_cast<Py_ssize_t>(place)), value, nullptr));
+  };
+  for (size_t i = 0; i < std::min(known, given.count); ++i) check(i, given.rest[i]);
+  for (size_t i = given.count; i < given.all(); ++i) {
+    PyObject* name = PyTuple_GET_ITEM(given.names, static_cast<Py_ssize_t>(i - given.count));
+    for (size_t place = 0; place < known; ++place) {  // names that code spells are single objects
+      if (PyTuple_GetItem(object->names, static_cast<Py_ssize_t>(place)) == name)
+        check(place, given.rest[i]);
+    }
+  }
+}
+
 PyObject* overridable_call(PyObject* self, PyObject* const* args, size_t flags, PyObject* names) {
   const auto count = static_cast<size_t>(PyVectorcall_NARGS(flags));
   const Arguments given{nullptr, args, count, names};
   const bool mode = watch_count.load(std::memory_order_relaxed) != 0 && function_mode_asks();
   if (mode || any_overrides(given)) [[unlikely]]
     return ask_function(self, given);
-  return PyObject_Vectorcall(function_of(self), args, flags, names);
+  return guarded([&] {
+    check_kinds(self, given);
+    return PyObject_Vectorcall(function_of(self), args, flags, names);
+  });
 }
 
 PyObject* overridable_bind(PyObject* self, PyObject* instance, PyObject*) {
@@ -146,7 +217,10 @@ int overridable_traverse(PyObject* self, visitproc visit, void* arg) {
   return 0;
 }
 int overridable_clear(PyObject* self) {
-  Py_CLEAR(reinterpret_cast<OverridableObject*>(self)->function);
+  auto* object = reinterpret_cast<OverridableObject*>(self);
+  Py_CLEAR(object->function);
+  Py_CLEAR(object->names);
+  Py_CLEAR(object->refused);
   return 0;
 }
 void overridable_dealloc(PyObject* self) {

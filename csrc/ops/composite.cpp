@@ -230,6 +230,8 @@ Tensor conv_transpose2d(const Tensor& input, const Tensor& weight, const Tensor&
   const int64_t channels = weight.sizes()[1] * groups;
   WEFT_CHECK(!bias.defined() || (bias.dim() == 1 && bias.numel() == channels), op,
              ": expected a bias of shape (", channels, ",), got ", AsTuple{bias.sizes()});
+  WEFT_CHECK(!bias.defined() || bias.dtype() == input.dtype(), op, ": expected a bias of dtype ",
+             input.dtype(), ", got ", bias.dtype());
   Dims sizes = input.sizes();
   Tensor widened = input;
   const auto rows = static_cast<size_t>(input.dim() - 2);

@@ -12,6 +12,7 @@ from typing import Any
 from weft import _C
 from weft._C import Tensor
 from weft._functions.out import casting_takes_out, factory_takes_out, takes_out
+from weft._runtime.argument_types import OptionalInts as _OptionalInts
 from weft._runtime.data_dependent import data_dependent
 from weft._runtime.exports import list_own as _list_own
 from weft._runtime.precision import full_precision as _full_precision
@@ -263,7 +264,9 @@ def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None =
 @_full_precision
 @numpy_names
 @takes_out
-def fftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
+def fftn(
+    input: Tensor, s: _OptionalInts = None, dim: _OptionalInts = None, norm: str | None = None
+) -> Tensor:
     """The transform over `dim` (None: the last len(s), or all).
 
     `s` are the sizes that these dimensions are cut or filled to; -1 keeps one as it is. Dtypes,
@@ -280,7 +283,9 @@ def fftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None)
 @_full_precision
 @numpy_names
 @takes_out
-def ifftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
+def ifftn(
+    input: Tensor, s: _OptionalInts = None, dim: _OptionalInts = None, norm: str | None = None
+) -> Tensor:
     """The inverse of fftn.
 
     Arguments and errors are those of fftn. So are dtypes.
@@ -295,7 +300,9 @@ def ifftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None
 @_full_precision
 @numpy_names
 @takes_out
-def rfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
+def rfftn(
+    input: Tensor, s: _OptionalInts = None, dim: _OptionalInts = None, norm: str | None = None
+) -> Tensor:
     """fftn of a real tensor, half of it along the last dimension.
 
     The last of `dim` keeps n // 2 + 1 of its n entries. Raises RuntimeError for complex tensors and
@@ -310,7 +317,9 @@ def rfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None
 @_full_precision
 @numpy_names
 @casting_takes_out
-def irfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
+def irfftn(
+    input: Tensor, s: _OptionalInts = None, dim: _OptionalInts = None, norm: str | None = None
+) -> Tensor:
     """The inverse of rfftn.
 
     The last of `dim` gets s[-1] entries, 2 * (entries - 1) by default; the result is real. Raises
@@ -325,7 +334,9 @@ def irfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = Non
 
 @numpy_names
 @casting_takes_out
-def hfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
+def hfftn(
+    input: Tensor, s: _OptionalInts = None, dim: _OptionalInts = None, norm: str | None = None
+) -> Tensor:
     """The (real) transform of a signal given by half of a Hermitian one along the last dim.
 
     Sizes and errors are those of irfftn. So are dtypes.
@@ -340,7 +351,9 @@ def hfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None
 
 @numpy_names
 @takes_out
-def ihfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
+def ihfftn(
+    input: Tensor, s: _OptionalInts = None, dim: _OptionalInts = None, norm: str | None = None
+) -> Tensor:
     """The inverse of hfftn.
 
     Sizes and errors are those of rfftn. So are dtypes.
@@ -356,7 +369,12 @@ def _over_two(name: str, example: str) -> Any:
     """`name` over two dimensions."""
     several = globals()[f"{name}n"]
 
-    def two(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
+    def two(
+        input: Tensor,
+        s: _OptionalInts = None,
+        dim: _OptionalInts = (-2, -1),
+        norm: str | None = None,
+    ) -> Tensor:
         return several(input, s, dim, norm)
 
     two.__name__ = two.__qualname__ = f"{name}2"
@@ -459,7 +477,7 @@ def _frequencies(positions: Tensor, n: int, d: float, dtype: Any, requires_grad:
 
 
 @numpy_names
-def fftshift(input: Tensor, dim: Any = None) -> Tensor:
+def fftshift(input: Tensor, dim: _OptionalInts = None) -> Tensor:
     """The frequency 0 in the middle of each dimension of `dim` (None: all).
 
     A copy of the same shape and dtype. Raises IndexError for a dimension that is not there.
@@ -472,7 +490,7 @@ def fftshift(input: Tensor, dim: Any = None) -> Tensor:
 
 
 @numpy_names
-def ifftshift(input: Tensor, dim: Any = None) -> Tensor:
+def ifftshift(input: Tensor, dim: _OptionalInts = None) -> Tensor:
     """The inverse of fftshift.
 
     A copy of the same shape and dtype. Raises IndexError for a dimension that is not there.

@@ -24,6 +24,9 @@ from weft._functions.matrices import tensorinv as tensorinv
 from weft._functions.matrices import tensorsolve as tensorsolve
 from weft._functions.matrices import vander as vander
 from weft._functions.out import casting_takes_out, takes_out
+from weft._functions.shapes import checked_dims as _checked_dims
+from weft._runtime.argument_types import Ints as _Ints
+from weft._runtime.argument_types import OptionalInts as _OptionalInts
 from weft._runtime.data_dependent import data_dependent
 from weft._runtime.named_results import shown_as as _shown_as
 from weft._runtime.precision import full_precision as _full_precision
@@ -97,7 +100,12 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
 @numpy_names
 @takes_out
 def vector_norm(
-    input: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+    input: Tensor,
+    ord: Any = 2,
+    dim: _OptionalInts = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
 ) -> Tensor:
     """The norm of order `ord` over `dim` (None: all), as of one long vector.
 
@@ -124,7 +132,7 @@ def vector_norm(
 def matrix_norm(
     input: Tensor,
     ord: Any = "fro",
-    dim: Any = (-2, -1),
+    dim: _Ints = (-2, -1),
     keepdim: bool = False,
     *,
     dtype: Any = None,
@@ -145,7 +153,7 @@ def matrix_norm(
         raise RuntimeError(f"matrix_norm: expected at least 2 dims, got shape {x.shape}")
     if isinstance(dim, int) or len(dim) != 2:
         raise RuntimeError(f"matrix_norm: expected 2 dims, got {dim}")
-    rows, columns = dim[0] % x.dim(), dim[1] % x.dim()
+    rows, columns = _checked_dims("matrix_norm", dim, x.dim())
     if ord == "fro":
         return vector_norm(x, 2, [rows, columns], keepdim)
     if x.size(rows) * x.size(columns) == 0 and ord in (1, 2, math.inf):
@@ -171,7 +179,12 @@ def matrix_norm(
 @numpy_names
 @takes_out
 def norm(
-    input: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+    input: Tensor,
+    ord: Any = None,
+    dim: _OptionalInts = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
 ) -> Tensor:
     """vector_norm, or matrix_norm where `ord` is given for two dimensions.
 
@@ -182,6 +195,10 @@ def norm(
     tensor(6.)
     """
     dims = input.dim() if dim is None else 1 if isinstance(dim, int) else len(dim)
+    if ord is not None and dim is None and dims not in (1, 2):
+        raise RuntimeError(
+            f"linalg.norm: expected 1 or 2 dims with ord and without dim, got {dims}"
+        )
     if isinstance(ord, str) or (ord is not None and dims == 2):
         return matrix_norm(input, ord, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
     return vector_norm(input, 2 if ord is None else ord, dim, keepdim, dtype=dtype)

@@ -8,6 +8,8 @@ from weft import _C
 from weft._C import Tensor
 from weft._functions.matrices import powers
 from weft._functions.out import factory_takes_out
+from weft._functions.shapes import checked_dims
+from weft._runtime.argument_types import OptionalInts as _OptionalInts
 from weft._runtime.torch_function import declare as _declare
 from weft._tensor.aliases import numpy_names
 
@@ -49,7 +51,7 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = 1, dim: int = -1)
     tensor(10.5000)
     """
     _refuse_masks(y, x)
-    dim = dim % max(y.dim(), 1)
+    dim = checked_dims("trapezoid", [dim], y.dim())[0]
     if y.size(dim) == 0:
         return y.sum(dim)
     if x is not None:
@@ -78,7 +80,7 @@ def cumulative_trapezoid(
     tensor([ 3.0000, 10.5000])
     """
     _refuse_masks(y, x)
-    dim = dim % max(y.dim(), 1)
+    dim = checked_dims("cumulative_trapezoid", [dim], y.dim())[0]
     if x is None:
         return _doubled(y, x, dx / 2, dim).cumsum(dim)
     return _doubled(y, x, dx, dim).cumsum(dim) / 2
@@ -86,7 +88,7 @@ def cumulative_trapezoid(
 
 @numpy_names
 def gradient(
-    input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1
+    input: Tensor, *, spacing: Any = 1, dim: _OptionalInts = None, edge_order: int = 1
 ) -> tuple[Tensor, ...]:
     """Central differences along each dimension of `dim` (None: all), one-sided at the ends.
 
@@ -102,11 +104,7 @@ def gradient(
         raise RuntimeError(f"gradient: expected edge_order 1 or 2, got {edge_order}")
     spacing = 1 if spacing is None else spacing
     dims = list(range(input.dim())) if dim is None else [dim] if isinstance(dim, int) else list(dim)
-    for d in dims:
-        if not -input.dim() <= d < input.dim():
-            raise IndexError(f"gradient: expected dim below {input.dim()}, got {d}")
-    if len({d % input.dim(): True for d in dims}) != len(dims):
-        raise RuntimeError(f"gradient: expected different dims, got {dims}")
+    dims = checked_dims("gradient", dims, input.dim())
     listed = isinstance(spacing, (list, tuple))
     spacings = list(spacing) if listed else [spacing] * len(dims)
     if len(spacings) != len(dims):
@@ -115,7 +113,7 @@ def gradient(
     if kind == _C.uint8 or kind == _C.bool:
         raise RuntimeError(f"gradient: expected a dtype with negative numbers, got {kind}")
     x = input.float() if kind in (_C.float16, _C.bfloat16) else input
-    slopes = [_slope(x, d % x.dim(), s, edge_order) for d, s in zip(dims, spacings)]
+    slopes = [_slope(x, d, s, edge_order) for d, s in zip(dims, spacings)]
     return tuple(slope if slope.is_complex() or x is input else slope.to(kind) for slope in slopes)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from weft import _C
 from weft._C import Tensor
 from weft._functions.out import takes_out
-from weft._functions.shapes import broadcast_tensors
+from weft._functions.shapes import broadcast_tensors, checked_dims
 from weft._runtime.torch_function import declare as _declare
 
 _aten = _C._aten
@@ -115,6 +115,14 @@ def index_reduce(
         raise RuntimeError(f"index_reduce: expected reduce among {_FOLDS}, got {reduce!r}")
     if input.dtype == _C.bool or input.is_complex():
         raise NotImplementedError(f"index_reduce: expected real numbers, got {input.dtype}")
+    (dim,) = checked_dims("index_reduce", [dim], input.dim())
+    if [n for d, n in enumerate(input.shape) if d != dim] != [
+        n for d, n in enumerate(source.shape) if d != dim
+    ] or source.dim() != input.dim():
+        raise RuntimeError(
+            f"index_reduce: expected a source of shape {tuple(input.shape)} but for dim {dim}, "
+            f"got {tuple(source.shape)}"
+        )
     if index.dim() > 1 or (source.dim() and index.numel() != source.size(dim)):
         raise RuntimeError(
             f"index_reduce: expected a vector of {source.size(dim) if source.dim() else 1} "
@@ -143,9 +151,6 @@ def index_reduce_(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 
 def _check_parts(function: str, first: Tensor, second: Tensor) -> None:
-    for part in (first, second):
-        if not isinstance(part, Tensor):
-            raise TypeError(f"{function}: expected two tensors, got {type(part).__name__}")
     if first.dtype != second.dtype or not first.dtype.is_floating_point:
         raise RuntimeError(
             f"{function}: expected two floating tensors of one dtype, got {first.dtype} and "

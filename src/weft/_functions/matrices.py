@@ -9,6 +9,7 @@ from typing import Any
 from weft import _C
 from weft._C import Tensor
 from weft._functions.out import casting_takes_out
+from weft._runtime.argument_types import OptionalInts as _OptionalInts
 from weft._runtime.data_dependent import data_dependent
 from weft._runtime.samples import whole
 from weft._runtime.torch_function import declare as _declare
@@ -123,7 +124,7 @@ def tensorinv(input: Tensor, ind: int = 2) -> Tensor:
 
 
 @casting_takes_out
-def tensorsolve(input: Tensor, other: Tensor, dims: Any = None) -> Tensor:
+def tensorsolve(input: Tensor, other: Tensor, dims: _OptionalInts = None) -> Tensor:
     """X with tensordot(input, X, X.dim()) = other; `dims` of input are moved to its end first.
 
     Floating and complex dtypes. Raises RuntimeError for sizes that do not fit, LinAlgError where

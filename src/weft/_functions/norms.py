@@ -7,6 +7,7 @@ from typing import Any
 from weft import _C, linalg
 from weft._C import Tensor
 from weft._functions.out import takes_out
+from weft._runtime.argument_types import Ints as _Ints
 from weft._runtime.torch_function import declare as _declare
 
 _aten = _C._aten
@@ -50,7 +51,7 @@ def _dims_by_name(input: Tensor, p: str, dim: Any) -> list[int]:
 
 
 @takes_out
-def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
+def frobenius_norm(input: Tensor, dim: _Ints, keepdim: bool = False) -> Tensor:
     """The root of the sum of squares over `dim`; none of them means all.
 
     >>> weft.frobenius_norm(weft.tensor([[3.0, 4.0]]), 1)

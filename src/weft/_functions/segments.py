@@ -8,6 +8,7 @@ from weft import _C
 from weft._C import Tensor
 from weft._functions.out import takes_out
 from weft._functions.shapes import checked_dims
+from weft._runtime.argument_types import OptionalInts as _OptionalInts
 from weft._runtime.torch_function import declare as _declare
 
 # by the name of a reduction: what an empty segment gives, and the name that scatter_reduce knows
@@ -55,8 +56,9 @@ def segment_reduce(
         raise RuntimeError("segment_reduce: expected lengths or offsets, got indices")
     if not data.is_floating_point():
         raise NotImplementedError(f"segment_reduce: expected a floating dtype, got {data.dtype}")
-    counts = _counts(data, lengths, offsets, axis % max(data.dim(), 1), unsafe)
-    return _reduced(data, counts, axis % data.dim(), reduce, initial)
+    (axis,) = checked_dims("segment_reduce", [axis], data.dim())
+    counts = _counts(data, lengths, offsets, axis, unsafe)
+    return _reduced(data, counts, axis, reduce, initial)
 
 
 def _counts(
@@ -109,7 +111,9 @@ def _reduced(data: Tensor, counts: Tensor, axis: int, reduce: str, initial: Any)
 
 
 @takes_out
-def hash_tensor(input: Tensor, dim: Any = (), *, keepdim: bool = False, mode: int = 0) -> Tensor:
+def hash_tensor(
+    input: Tensor, dim: _OptionalInts = (), *, keepdim: bool = False, mode: int = 0
+) -> Tensor:
     """Exclusive or over the bits of the elements along `dim` (none: all), as uint64.
 
     Floating elements count as float64, others as int64. Raises RuntimeError for another mode than

@@ -10,6 +10,7 @@ from typing import Any
 from weft import _C
 from weft._C import Size, Tensor
 from weft._functions.out import takes_out
+from weft._runtime.argument_types import Ints as _Ints
 from weft._runtime.torch_function import declare as _declare
 
 
@@ -37,7 +38,7 @@ def checked_dims(function: str, dims: Sequence[int], rank: int) -> list[int]:
         if not -most <= dim < most:
             raise IndexError(f"{function}: expected dim in [{-most}, {most - 1}], got {dim}")
     found = [dim % most for dim in dims]
-    if len(set(found)) < len(found):
+    if any(found.count(dim) > 1 for dim in found):
         raise RuntimeError(f"{function}: expected each dim at most once, got {tuple(dims)}")
     return found
 
@@ -283,7 +284,7 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
 
 
 def as_strided_scatter(
-    input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None
+    input: Tensor, src: Tensor, size: _Ints, stride: _Ints, storage_offset: int | None = None
 ) -> Tensor:
     """A copy of input in which src stands where as_strided(size, stride, storage_offset) looks.
 

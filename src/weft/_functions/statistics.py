@@ -166,7 +166,7 @@ def cov(
         divisor = sum_ - correction
         if aweights is not None:
             divisor = sum_ - correction * (w * aweights).sum() / sum_
-        result = (centred * w) @ centred.mH / divisor
+        result = (centred * w) @ centred.mH / divisor.clamp_min(0)
     return result.squeeze()
 
 

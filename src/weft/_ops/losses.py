@@ -159,6 +159,11 @@ def _cross_entropy(
     logs = self.log_softmax(class_dim)
     if self.shape == target.shape and target.is_floating_point():
         return ops._cross_entropy_of_probabilities(logs, target, weight, reduction, label_smoothing)
+    ops.check_value(
+        self.dim() == 1 or target.dim() == 0 or self.size(0) == target.size(0),
+        "cross_entropy_loss: expected as many targets as inputs, got ",
+        target.shape, " for ", self.shape,
+    )  # fmt: skip
     ops.check(
         not target.is_floating_point(),
         "cross_entropy_loss: expected class indices, or probabilities of the input's shape, got ",

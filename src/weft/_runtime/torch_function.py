@@ -15,6 +15,7 @@ from typing import Any
 
 import weft._C as _C
 from weft._C import Tensor
+from weft._runtime.argument_types import refuse, refused_kinds
 
 Function = Callable[..., Any]
 
@@ -330,4 +331,4 @@ def install() -> None:
     setattr(Tensor, "__torch_function__", classmethod(_torch_function))  # noqa: B010
     setattr(_C, "DisableTorchFunctionSubclass", DisableTorchFunctionSubclass)  # noqa: B010
     setattr(_C, "DisableTorchFunction", DisableTorchFunction)  # noqa: B010
-    _C._set_torch_function_hooks(answer, answer_member)
+    _C._set_torch_function_hooks(answer, answer_member, refused_kinds, refuse)

@@ -8,6 +8,7 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
+from weft._runtime.argument_types import Ints as _Ints
 from weft._runtime.data_dependent import data_dependent
 from weft._runtime.exports import list_own as _list_own
 from weft._runtime.precision import full_precision as _full_precision
@@ -36,7 +37,7 @@ def _wanted(function: str, x: Tensor, size: Any, spatial: int) -> list[int]:
     ]
 
 
-def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
+def adaptive_avg_pool1d(input: Tensor, output_size: _Ints) -> Tensor:
     """Means over windows of [n, c, l] so that the result is [n, c, output_size].
 
     [c, l] gives two dimensions. Raises RuntimeError for other numbers of them. The dtype, floating,

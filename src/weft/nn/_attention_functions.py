@@ -126,6 +126,16 @@ def multi_head_attention_forward(
             f"{name}: expected a key and a value of {query.dim()} dimensions as the query, got "
             f"{key.dim()} and {value.dim()}"
         )
+    if key.shape[:-1] != value.shape[:-1]:
+        raise AssertionError(
+            f"{name}: expected a key and a value of as many vectors, got {tuple(key.shape)} and "
+            f"{tuple(value.shape)}"
+        )
+    if (bias_k is None) != (bias_v is None):
+        raise AssertionError(f"{name}: expected both bias_k and bias_v or none, got one")
+    for mask in (attn_mask, key_padding_mask):
+        if mask is not None and mask.dtype != _C.bool and not mask.is_floating_point():
+            raise AssertionError(f"{name}: expected masks of bool or floats, got {mask.dtype}")
     if bias_k is not None and (static_k is not None or static_v is not None):
         raise AssertionError(f"{name}: expected no bias_k and bias_v with static_k, got both")
     if embed_dim_to_check % num_heads:
@@ -196,6 +206,12 @@ def _mask(
     mask = None
     if attn_mask is not None:
         mask = _additive(attn_mask, q)
+        shape = (batch * heads, steps, keys - extra)
+        if mask.shape not in (shape, shape[1:]):
+            raise RuntimeError(
+                "multi_head_attention_forward: expected attn_mask of shape "
+                f"{shape[1:]} or {shape}, got {tuple(mask.shape)}"
+            )
         if mask.dim() == 3:
             mask = mask.reshape(batch, heads, steps, keys - extra)
     if padding is not None:

@@ -17,6 +17,14 @@ def check_one_dtype(function: str, name: str, x: Tensor, expected: Tensor) -> No
         raise RuntimeError(f"{function}: expected {name} of dtype {expected.dtype}, got {x.dtype}")
 
 
+def check_length(function: str, name: str, x: Tensor, length: int) -> None:
+    """`x` is the argument `name`, a vector."""
+    if x.dim() != 1 or x.size(0) != length:
+        raise RuntimeError(
+            f"{function}: expected {name} of shape ({length},), got {tuple(x.shape)}"
+        )
+
+
 def check_classes(function: str, target: Tensor) -> None:
     """Classes are int64."""
     if target.dtype != _C.int64:

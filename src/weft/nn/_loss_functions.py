@@ -452,7 +452,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     """The cosine of the angle between vectors along `dim`; norms count as at least eps.
 
     x1 and x2 are broadcast against each other; the result lacks `dim`. Raises RuntimeError for
-    shapes that do not broadcast. Floating dtypes.
+    shapes that do not broadcast and a negative eps. Floating dtypes.
 
     >>> weft.nn.functional.cosine_similarity(weft.tensor([[3.0, 4.0]]), weft.tensor([[4.0, 3.0]]))
     tensor([0.9600])
@@ -462,6 +462,8 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
         x1, x2 = x1.expand(shape), x2.expand(shape)
     if x1.is_complex() or x2.is_complex():
         raise RuntimeError(f"cosine_similarity: expected real dtypes, got {x1.dtype}, {x2.dtype}")
+    if eps < 0:
+        raise RuntimeError(f"cosine_similarity: expected eps >= 0, got {eps}")
     if x1.dtype != x2.dtype:
         common = _C.promote_types(x1.dtype, x2.dtype)
         x1, x2 = x1.to(common), x2.to(common)

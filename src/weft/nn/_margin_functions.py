@@ -18,6 +18,7 @@ from weft.nn._dtype_checks import (
     check_classes,
     check_floating,
     check_full,
+    check_length,
     check_one_dtype,
 )
 from weft.nn._loss_functions import _reduced, _reduction
@@ -290,7 +291,7 @@ def multi_margin_loss(
     single = input.dim() < 2
     x = input.reshape(1, -1) if single else input
     labels = target.reshape(-1)
-    if x.dim() != 2 or labels.numel() != x.size(0) or x.size(1) == 0:
+    if x.dim() != 2 or target.dim() > 1 or labels.numel() != x.size(0) or x.size(1) == 0:
         raise RuntimeError(
             "multi_margin_loss: expected an input (n, c) or (c,) and a target (n,) or (), got "
             f"{tuple(input.shape)} and {tuple(target.shape)}"
@@ -299,6 +300,7 @@ def multi_margin_loss(
     check_classes("multi_margin_loss", target)
     if weight is not None:
         check_one_dtype("multi_margin_loss", "weight", weight, input)
+        check_length("multi_margin_loss", "weight", weight, x.size(1))
     index = labels.unsqueeze(1)
     loss = (margin - x.gather(1, index) + x).clamp_min(0)
     loss = loss * loss if p == 2 else loss
@@ -419,6 +421,13 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     >>> weft.nn.functional.bilinear(x, y, weft.ones(1, 2, 1))
     tensor([[9.]])
     """
+    if input1.dim() != input2.dim():
+        raise RuntimeError(
+            f"bilinear: expected inputs of as many dims, got {input1.dim()} and {input2.dim()}"
+        )
+    if bias is not None:
+        check_one_dtype("bilinear", "bias", bias, input1)
+        check_length("bilinear", "bias", bias, weight.size(0))
     result = einsum("...i,oij,...j->...o", input1, weight, input2)
     return result if bias is None else result + bias
 

@@ -11,7 +11,7 @@ from weft._runtime.exports import list_own as _list_own
 from weft._runtime.program_state import is_scripting
 from weft._runtime.torch_function import declare as _declare
 from weft._tensor.limits import finfo
-from weft.nn._dtype_checks import check_one_dtype
+from weft.nn._dtype_checks import check_length, check_one_dtype
 
 
 def group_norm(
@@ -100,7 +100,12 @@ def instance_norm(
 
 
 def _check_vectors(input: Tensor, weight: Tensor | None, bias: Tensor | None) -> None:
-    """Vectors are of the input's dtype; of float32 both may be beside 16 bits."""
+    """Vectors have a number a channel, and the input's dtype; float32 both may have beside 16
+    bits."""
+    if weight is not None:
+        check_length("group_norm", "weight", weight, input.size(1))
+    if bias is not None:
+        check_length("group_norm", "bias", bias, input.size(1))
     if (
         (input.dtype == _C.float16 or input.dtype == _C.bfloat16)
         and (weight is None or weight.dtype == _C.float32)

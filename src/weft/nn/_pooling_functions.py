@@ -9,6 +9,8 @@ from typing import Any
 from weft import _C
 from weft._C import Tensor
 from weft._functions.out import takes_out
+from weft._runtime.argument_types import Ints as _Ints
+from weft._runtime.argument_types import OptionalInts as _OptionalInts
 from weft._runtime.exports import list_own as _list_own
 from weft._runtime.precision import full_precision as _full_precision
 from weft._runtime.torch_function import declare as _declare
@@ -24,6 +26,8 @@ def _times(function: str, what: str, value: Any, count: int) -> list[int]:
     values = values * count if len(values) == 1 else values
     if len(values) != count:
         raise RuntimeError(f"{function}: expected {what} as 1 or {count} numbers, got {value}")
+    if any(isinstance(v, float) for v in values):
+        raise TypeError(f"{function}: expected {what} as integers, got {value}")
     return [int(v) for v in values]
 
 
@@ -177,9 +181,9 @@ def max_pool3d(
 
 def avg_pool1d(
     input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
+    kernel_size: _Ints,
+    stride: _OptionalInts = None,
+    padding: _Ints = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Tensor:
@@ -205,9 +209,9 @@ def avg_pool1d(
 @takes_out
 def avg_pool3d(
     input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
+    kernel_size: _Ints,
+    stride: _OptionalInts = None,
+    padding: _Ints = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,

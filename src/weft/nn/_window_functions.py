@@ -7,10 +7,12 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
+from weft._runtime.argument_types import Ints as _Ints
+from weft._runtime.argument_types import IntsOrText as _IntsOrText
 from weft._runtime.data_dependent import data_dependent
 from weft._runtime.precision import lower_precision as _lower_precision
 from weft._runtime.torch_function import declare as _declare
-from weft.nn._dtype_checks import check_no_integers
+from weft.nn._dtype_checks import check_length, check_no_integers, check_one_dtype
 from weft.nn._pooling_functions import _check_dims, _times
 
 _conv2d = _C._aten.conv2d
@@ -125,9 +127,9 @@ def conv3d(
     input: Tensor,
     weight: Tensor,
     bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
+    stride: _Ints = 1,
+    padding: _IntsOrText = 0,
+    dilation: _Ints = 1,
     groups: int = 1,
 ) -> Tensor:
     """The cross-correlation of volumes [n, c, d, h, w] with filters [o, c / groups, kd, kh, kw].
@@ -145,10 +147,7 @@ def conv3d(
     _check_volume("conv3d", input, weight)
     strides = _times("conv3d", "stride", stride, 3)
     dilate = _times("conv3d", "dilation", dilation, 3)
-    if min([*strides, *dilate]) < 1:
-        raise RuntimeError(
-            f"conv3d: expected stride and dilation of at least 1, got {stride} and {dilation}"
-        )
+    _check_steps("conv3d", strides, dilate)
     if isinstance(padding, str):
         input, pads = _same_padding(input, weight, padding, strides, dilate)
     else:
@@ -178,6 +177,13 @@ def conv3d(
     y = _conv2d(x, weight.flatten(1, 2), bias, strides[1:], pads[1:], dilate[1:], groups)
     y = y.reshape(n, depth, *y.shape[1:]).transpose(1, 2).contiguous()  # programs take views
     return y if input.dim() == 5 else y.squeeze(0)
+
+
+def _check_steps(function: str, strides: list[int], dilate: list[int]) -> None:
+    if min([*strides, *dilate]) < 1:
+        raise RuntimeError(
+            f"{function}: expected stride and dilation of at least 1, got {strides} and {dilate}"
+        )
 
 
 def _check_volume(function: str, input: Tensor, weight: Tensor) -> None:
@@ -224,11 +230,11 @@ def conv_transpose1d(
     input: Tensor,
     weight: Tensor,
     bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
+    stride: _Ints = 1,
+    padding: _Ints = 0,
+    output_padding: _Ints = 0,
     groups: int = 1,
-    dilation: Any = 1,
+    dilation: _Ints = 1,
 ) -> Tensor:
     """The transpose of conv1d: [n, c, l] with a weight [c, o / groups, k].
 
@@ -256,11 +262,11 @@ def conv_transpose3d(
     input: Tensor,
     weight: Tensor,
     bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
+    stride: _Ints = 1,
+    padding: _Ints = 0,
+    output_padding: _Ints = 0,
     groups: int = 1,
-    dilation: Any = 1,
+    dilation: _Ints = 1,
 ) -> Tensor:
     """The transpose of conv3d: [n, c, d, h, w] with a weight [c, o / groups, kd, kh, kw].
 
@@ -279,11 +285,11 @@ def conv_transpose3d(
     pads = _times(function, "padding", padding, 3)
     extra = _times(function, "output_padding", output_padding, 3)
     dilate = _times(function, "dilation", dilation, 3)
+    _check_steps(function, strides, dilate)
     channels = weight.size(1) * groups
-    if bias is not None and list(bias.shape) != [channels]:
-        raise RuntimeError(
-            f"{function}: expected a bias of shape ({channels},), got {tuple(bias.shape)}"
-        )
+    if bias is not None:
+        check_length(function, "bias", bias, channels)
+        check_one_dtype(function, "bias", bias, input)
     if any(e >= max(s, d) for e, s, d in zip(extra, strides, dilate)):
         raise RuntimeError(
             f"{function}: expected output_padding less than stride or dilation, got "

@@ -17,6 +17,8 @@ from weft._functions.out import casting_takes_out as _casting_takes_out
 from weft._functions.out import takes_out as _takes_out
 from weft._functions.padding import *  # noqa: F403
 from weft._runtime import lazy as _lazy
+from weft._runtime.argument_types import Ints as _Ints
+from weft._runtime.argument_types import OptionalInts as _OptionalInts
 from weft._runtime.torch_function import declare as _declare
 from weft.nn import _reduction as _Reduction  # noqa: F401  (libraries find it here)
 from weft.nn._activation_functions import *  # noqa: F403
@@ -239,7 +241,8 @@ def batch_norm(
     In training the statistics are those of the batch and the running ones move towards them.
 
     `input` is [n, c] or [n, c, ...], and so is the result; the others are [c] or None. Raises
-    ValueError in training for a single value a channel or an eps that is not above 0, RuntimeError
+    ValueError for a negative eps, and in training for 0, a single value a channel, or one of the
+    running statistics without the other; RuntimeError
     without running statistics otherwise. All are of one dtype.
 
     >>> mean, var = weft.zeros(1), weft.ones(1)
@@ -254,8 +257,11 @@ def batch_norm(
             "batch_norm: expected more than 1 value per channel when training, "
             f"got input size {input.size()}"
         )
-    if training and eps <= 0:
-        raise ValueError(f"batch_norm: expected eps > 0 when training, got {eps}")
+    if eps < 0 or (training and eps == 0):
+        wanted = "eps > 0 when training" if training else "eps >= 0"
+        raise ValueError(f"batch_norm: expected {wanted}, got {eps}")
+    if training and (running_mean is None) != (running_var is None):
+        raise ValueError("batch_norm: expected both running statistics or none, got one")
     return _batch_norm(
         input, weight, bias, running_mean, running_var, training, momentum, eps, True
     )
@@ -264,9 +270,9 @@ def batch_norm(
 @_takes_out
 def avg_pool2d(
     input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
+    kernel_size: _Ints,
+    stride: _OptionalInts = None,
+    padding: _Ints = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,

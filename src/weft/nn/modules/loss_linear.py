@@ -31,7 +31,8 @@ class LinearCrossEntropyLoss(_WeightedLoss):
     """Cross entropy of a linear layer's results: input [n, in_features], target [n] of classes.
 
     out_features adds dimensions behind the classes: logits are [n, num_classes, *out_features].
-    Shapes, dtypes and errors are those of weft.nn.functional.linear_cross_entropy.
+    Shapes, dtypes and errors are those of weft.nn.functional.linear_cross_entropy; a weight of
+    another shape than [num_classes] and label_smoothing outside of [0, 1] raise at once.
 
     >>> loss = weft.nn.LinearCrossEntropyLoss(3, 2, out_features=(4,))
     >>> loss(weft.ones(5, 3), weft.zeros(5, 4, dtype=weft.int64)).shape
@@ -53,6 +54,15 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         label_smoothing: float = 0.0,
         options: LinearCrossEntropyOptions | None = None,
     ) -> None:
+        if weight is not None and weight.shape != (num_classes,):
+            raise RuntimeError(
+                f"LinearCrossEntropyLoss: expected weight of shape {(num_classes,)}, "
+                f"got {tuple(weight.shape)}"
+            )
+        if not 0 <= label_smoothing <= 1:
+            raise RuntimeError(
+                f"LinearCrossEntropyLoss: expected label_smoothing in [0, 1], got {label_smoothing}"
+            )
         super().__init__(weight, reduction=reduction)
         self.num_classes = num_classes
         self.out_features = tuple(out_features)
