@@ -59,6 +59,7 @@ class Storage final : public RefCounted {
   // (TensorImpl::counts_apart); autograd compares it to catch in-place changes of saved values.
   uint32_t version() const noexcept { return version_.load(std::memory_order_relaxed); }
   void bump_version() noexcept { version_.fetch_add(1, std::memory_order_relaxed); }
+  void forget_writes() noexcept { version_.store(0, std::memory_order_relaxed); }
 
   // Grows with all that may change the bytes: the version, writes that count apart, holders.
   uint32_t changes() const noexcept {

@@ -122,6 +122,11 @@ class Tensor {
       impl_->storage->bump_version();
     }
   }
+  // The same tensor, which nobody has written to yet: what filled it was part of making it.
+  Tensor as_new() && {
+    impl_->storage->forget_writes();
+    return std::move(*this);
+  }
   // Writes so far through the tensors that count with this one: all over the storage, but for
   // x.data and its views, which count among themselves.
   uint32_t version() const noexcept {

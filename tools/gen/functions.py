@@ -314,7 +314,8 @@ class FunctionEmitter:
             for name in row.no_gradient
         ]
         if plan is None:
-            return [*checks, f"  return {self.call(row)};"]
+            fresh = ".as_new()" if "factory" in row.tags else ""
+            return [*checks, f"  return {self.call(row)}{fresh};"]
         needs = self.needs_graph(row)
         type_ = value_type(schema_return_type(row.schema))
         name = "result" if len(row.schema.returns) == 1 else "results"
