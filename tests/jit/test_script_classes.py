@@ -157,6 +157,30 @@ def test_dataclasses():
     assert jit.script(use_dataclass)(3) == use_dataclass(3)
 
 
+class Declared:
+    n: int
+    label: Optional[int]
+
+    def __init__(self, n: int):
+        self.n = n
+
+
+def read_what_is_set() -> int:
+    return Declared(3).n
+
+
+def read_what_is_not() -> Optional[int]:
+    return Declared(3).label
+
+
+def test_what_a_class_declares_and_init_does_not_set_is_not_there():
+    assert jit.script(read_what_is_set)() == 3
+    with pytest.raises(
+        jit.FrontendError, match="Declared: expected an attribute it has, got 'label'"
+    ):
+        jit.script(read_what_is_not)
+
+
 class Timer:
     def __init__(self):
         self.log: List[str] = []

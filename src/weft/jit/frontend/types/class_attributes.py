@@ -118,6 +118,8 @@ def set_class_attribute(
     assert isinstance(v.type, ty.ClassType)
     info = known_info(v.type)
     declared = v.type.attributes.get(name)
+    if info is not None:
+        info.assigned.add(name)
     if declared is None and info is not None:
         found = info.find(name)
         if isinstance(found, property):

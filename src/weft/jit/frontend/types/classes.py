@@ -35,6 +35,7 @@ class ClassInfo:
         self.compiled: dict[str, Compiled] = {}
         self.extra: dict[str, Any] = {}  # names where script() was called
         self.open = True  # its __init__ has not been compiled: attributes may still be added
+        self.assigned: set[str] = set()  # what methods set that have been compiled so far
         self.unset: dict[str, ty.Type] = {}  # what __init__ sets on some paths only, None before
 
     def names(self) -> dict[str, Any]:
@@ -207,6 +208,8 @@ def _declare(info: ClassInfo, extra: dict[str, Any] | None) -> None:
             verb["compile_method"](info, "__post_init__", "", None)
     elif isinstance(info.find("__init__"), FunctionType):
         verb["compile_method"](info, "__init__", "", None)
+        for name in info.type.attributes.keys() - info.assigned:  # declared, and not there
+            del info.type.attributes[name]
     info.open = False
 
 
