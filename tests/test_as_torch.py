@@ -293,3 +293,55 @@ def test_helpers_under_private_names(tmp_path: Path) -> None:
         "(1, 1) (2, 2, 2) (2, 2, 1, 1) ['a', 'b']\n"
         "torch.utils.data._utils.pin_memory.pin_memory: expected a name that weft has, got one it has not yet\n"
     ), done.stderr
+
+
+FUNCTIONAL = """
+    import functorch, torch
+    from torch._functorch.make_functional import FunctionalModuleWithBuffers
+
+    model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Tanh(), torch.nn.Linear(3, 1))
+    call, params = functorch.make_functional(model)
+    x = torch.ones(4, 2)
+    assert isinstance(call, functorch.FunctionalModule) and torch.equal(call(params, x), model(x))
+    assert all(p.is_meta for p in call.parameters())
+    moved = tuple(p + 1 for p in params)
+    assert not torch.equal(call(moved, x), model(x)) and not model[0].weight.equal(moved[0])
+    gradients = functorch.grad(lambda params: call(params, x).sum())(params)
+    model(x).sum().backward()
+    assert all(g.equal(p.grad) for g, p in zip(gradients, model.parameters()))
+    frozen = functorch.make_functional(model, disable_autograd_tracking=True)[1]
+    print(len(params), params[0].requires_grad, frozen[0].requires_grad, model[0].weight.requires_grad)
+
+    tied = torch.nn.ModuleList([torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)])
+    tied[1].weight = tied[0].weight
+    tied.forward = None
+    print([tuple(p.shape) for p in functorch.make_functional(tied)[1]])
+
+    norms = [torch.nn.BatchNorm1d(2).eval() for _ in range(3)]
+    for n, norm in enumerate(norms):
+        norm.running_mean.fill_(n)
+    call, params, buffers = functorch.combine_state_for_ensemble(norms)
+    assert isinstance(call, FunctionalModuleWithBuffers) and not params[0].requires_grad
+    out = functorch.vmap(call, in_dims=(0, 0, None))(params, buffers, x)
+    assert torch.equal(out, torch.stack([norm(x) for norm in norms]))
+    print([tuple(t.shape) for t in params + buffers])
+    for wrong in (lambda: functorch.make_functional(norms[0]), lambda: functorch.combine_state_for_ensemble([]),
+                  lambda: functorch.combine_state_for_ensemble([norms[0], torch.nn.BatchNorm1d(2)])):
+        try:
+            wrong()
+        except RuntimeError as error:
+            print(error)
+"""
+
+
+def test_functions_of_parameters_by_their_old_names(tmp_path: Path) -> None:
+    done = run_program(FUNCTIONAL, "program.py", cwd=tmp_path)
+    assert done.stdout == (
+        "4 True False True\n"
+        "[(2, 2), (2,), (2,)]\n"
+        "[(3, 2), (3, 2), (3, 2), (3, 2), (3,)]\n"
+        "make_functional: expected a model without buffers, got one with; "
+        "make_functional_with_buffers takes it\n"
+        "combine_state_for_ensemble: expected models of one class and in one mode, got []\n"
+        "combine_state_for_ensemble: expected models of one class and in one mode, got ['BatchNorm1d']\n"
+    ), done.stderr
