@@ -736,3 +736,37 @@ def test_dicts_of_tensors_that_libraries_define() -> None:
     assert made.tensors["twice"].tolist() == [[0, 4, 8], [2, 6, 10]]
     with pytest.raises(ValueError, match="expected equal sizes of the mapped dimension"):
         weft.vmap(f)(box, x)
+
+
+@pytest.mark.parametrize(
+    "name", ["alpha_dropout", "feature_alpha_dropout", "dropout2d", "dropout3d"]
+)
+def test_dropouts_draw_for_each_sample_or_for_all(name):
+    x, drop = weft.ones(8, 6, 4, 1, 1), getattr(weft.nn.functional, name)
+    for randomness, rows in (("same", 1), ("different", 2)):
+        weft.manual_seed(3)
+        y = weft.vmap(lambda x: drop(x, 0.5, True), randomness=randomness)(x)
+        assert min(len(y.flatten(1).unique(dim=0)), 2) == rows
+
+
+@pytest.mark.parametrize(
+    ("in_dims", "args"),
+    [
+        ([0, 0], 2),
+        ("lol", 2),
+        ({0}, 1),
+        (([0, 0],), (1, 1)),
+        (((0, 0),), [1, 1]),
+    ],
+)
+def test_in_dims_have_the_structure_of_the_arguments(in_dims, args):
+    x = weft.ones(3)
+    given = (x,) * args if isinstance(args, int) else (type(args)(x for _ in args),)
+    with pytest.raises(ValueError, match="vmap: expected in_dims"):
+        weft.vmap(lambda *args: x, in_dims)(*given)
+
+
+@pytest.mark.parametrize("out_dims", ["lol", ("lol",), [0, 0]])
+def test_out_dims_are_ints_in_the_structure_of_the_output(out_dims):
+    with pytest.raises(ValueError, match="vmap: expected out_dims"):
+        weft.vmap(lambda x: (x, x) if isinstance(out_dims, list) else x, 0, out_dims)(weft.ones(3))

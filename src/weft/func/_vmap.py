@@ -90,8 +90,6 @@ def vmap(
 
 def _inputs(in_dims: Dims, args: tuple[Any, ...]) -> tuple[list[Any], list[Any], TreeSpec]:
     """The leaves of the arguments, the dimension of the batch in each, their structure."""
-    if isinstance(in_dims, list):
-        in_dims = tuple(in_dims)
     if not isinstance(in_dims, (int, tuple)) or isinstance(in_dims, bool):
         raise ValueError(
             f"vmap: expected in_dims as an int or a tuple, got {type(in_dims).__name__}"
@@ -132,7 +130,8 @@ def broadcast_dims(dims: Dims, tree: Any) -> list[Any] | None:
             return None
         pairs = [(dims[key], tree[key]) for key in tree]
     else:
-        if not isinstance(tree, (list, tuple)) or len(dims) != len(tree):
+        kind = list if isinstance(dims, list) else tuple  # a list stands for a list
+        if not isinstance(tree, kind) or len(dims) != len(tree):
             return None
         pairs = list(zip(dims, tree))
     found: list[Any] = []
@@ -211,6 +210,8 @@ def unwrapped(level: Level, leaf: Any, dim: int | None) -> Any:
                 "vmap: expected an int in out_dims for a Tensor of the batch, got None"
             )
         return leaf
+    if not isinstance(dim, int):
+        raise ValueError(f"vmap: expected out_dims of ints and None, got {dim!r}")
     samples = level.expanded(leaf)
     if not -samples.dim() <= dim < samples.dim():
         raise IndexError(

@@ -22,7 +22,7 @@ def _check(function: str, p: float) -> None:
 def _noise(input: Tensor, channels: bool) -> Tensor:
     """A number for each element, or for each channel."""
     shape = list(input.shape[:2]) + [1] * (input.dim() - 2) if channels else input.shape
-    return _C.empty(shape, dtype=input.dtype, device=input.device)
+    return input.new_empty(shape)  # of the batch, under vmap
 
 
 def _zero(input: Tensor) -> Tensor:
