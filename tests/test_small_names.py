@@ -37,6 +37,14 @@ RESULTS: dict[str, Callable[[Any, Any], Any]] = {
     "cummax": lambda lib, x: x.cummax(0), "cummin": lambda lib, x: x.cummin(0), "aminmax": lambda lib, x: x.aminmax(),
     "frexp": lambda lib, x: x.frexp(), "linalg_qr": lambda lib, x: lib.linalg.qr(x),
     "linalg_svd": lambda lib, x: lib.linalg.svd(x), "linalg_eigh": lambda lib, x: lib.linalg.eigh(x),
+    "linalg_eig": lambda lib, x: lib.linalg.eig(x), "geqrf": lambda lib, x: lib.geqrf(x),
+    "histogram": lambda lib, x: lib.histogram(x, 2), "histogramdd": lambda lib, x: lib.histogramdd(x, [2, 2]),
+    "linalg_ldl_factor": lambda lib, x: lib.linalg.ldl_factor(x), "linalg_lu": lambda lib, x: lib.linalg.lu(x),
+    "linalg_ldl_factor_ex": lambda lib, x: lib.linalg.ldl_factor_ex(x),
+    "linalg_lu_factor": lambda lib, x: lib.linalg.lu_factor(x),
+    "linalg_lu_factor_ex": lambda lib, x: lib.linalg.lu_factor_ex(x),
+    "linalg_lstsq": lambda lib, x: lib.linalg.lstsq(x, x), "linalg_solve_ex": lambda lib, x: lib.linalg.solve_ex(x, x),
+    "lu_unpack": lambda lib, x: lib.lu_unpack(*lib.linalg.lu_factor(x)),
 }  # fmt: skip
 
 

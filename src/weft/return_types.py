@@ -8,18 +8,21 @@ from __future__ import annotations
 from typing import Any
 
 from weft import _C, linalg
+from weft._runtime.named_results import SHOWN
 
 # What follows the tensor in a call that gives the result.
 _DIMENSION = "cummax cummin max median min mode nanmedian sort"
 _ARGUMENTS: dict[str, tuple[int, ...]] = {
     **dict.fromkeys(_DIMENSION.split(), (0,)),
     **dict.fromkeys(("kthvalue", "topk"), (1, 0)),
-    **dict.fromkeys(("aminmax", "frexp", "qr", "slogdet", "svd"), ()),
-    **dict.fromkeys(("linalg_cholesky_ex", "linalg_eigh", "linalg_inv_ex", "linalg_qr"), ()),
+    **dict.fromkeys(("aminmax", "frexp", "geqrf", "qr", "slogdet", "svd"), ()),
+    **dict.fromkeys(
+        ("linalg_cholesky_ex", "linalg_eig", "linalg_eigh", "linalg_inv_ex", "linalg_qr"), ()
+    ),
     **dict.fromkeys(("linalg_slogdet", "linalg_svd"), ()),
 }
 
-__all__ = sorted(_ARGUMENTS)
+__all__ = sorted({*_ARGUMENTS, *SHOWN})
 
 
 class _Result(type):
@@ -27,10 +30,13 @@ class _Result(type):
 
     def __instancecheck__(cls, instance: Any) -> bool:
         kind = type(instance)
+        if cls.__name__ in SHOWN:
+            return kind is SHOWN[cls.__name__]
         return kind.__name__ == cls.__name__ and kind.__module__ == "torch.return_types"
 
     def __call__(cls, values: Any) -> Any:
-        return _made_by_a_call(cls.__name__)(values)
+        name = cls.__name__
+        return SHOWN[name](*values) if name in SHOWN else _made_by_a_call(name)(values)
 
 
 def _made_by_a_call(name: str) -> Any:
@@ -40,7 +46,7 @@ def _made_by_a_call(name: str) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _ARGUMENTS:
+    if name not in _ARGUMENTS and name not in SHOWN:
         raise AttributeError(f"module 'weft.return_types' has no attribute {name!r}")
     members = {"__module__": "torch.return_types", "__doc__": f"What weft.{name} returns."}
     made = globals()[name] = _Result(name, (tuple,), members)

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 T = TypeVar("T", bound=type)
+#: the named tuples by the names that they have in PyTorch
+SHOWN: dict[str, type] = {}
 
 
 def shown_as(name: str) -> Callable[[T], T]:
@@ -17,6 +19,7 @@ def shown_as(name: str) -> Callable[[T], T]:
             return f"torch.return_types.{name}(\n{members})"
 
         setattr(kind, "__repr__", __repr__)  # noqa: B010
+        SHOWN[name] = kind
         return kind
 
     return mark
