@@ -63,11 +63,6 @@ inline Tensor Tensor::to(ScalarType dtype, bool non_blocking, bool copy,
   return to(TensorOptions(dtype), non_blocking, copy, format);
 }
 
-template <class Other>
-Tensor Tensor::where(const Tensor& condition, const Other& other) const {
-  return at::where(condition, *this, other);
-}
-inline Tensor Tensor::polygamma(int64_t n) const { return at::polygamma(n, *this); }
 #define WEFT_TORCH_SPECIAL(name)                        \
   template <class Other>                                \
   Tensor name(const Tensor& self, const Other& other) { \

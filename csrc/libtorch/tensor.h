@@ -203,9 +203,6 @@ class Tensor {
   WEFT_TORCH_SPECIAL(__lshift__, __ilshift__, bitwise_left_shift)
   WEFT_TORCH_SPECIAL(__rshift__, __irshift__, bitwise_right_shift)
 #undef WEFT_TORCH_SPECIAL
-  template <class Other>
-  Tensor where(const Tensor& condition, const Other& other) const;
-  Tensor polygamma(int64_t n) const;
   bool is_set_to(const Tensor& other) const {
     return data_ptr() == other.data_ptr() && sizes() == other.sizes() &&
            strides() == other.strides() && scalar_type() == other.scalar_type();
