@@ -203,7 +203,6 @@ inline Tensor normalize(const Tensor& x, const NormalizeFuncOptions& options = {
 
 // ---- resampling ----
 
-// Sizes of the result, or the scales that it is made by.
 inline Tensor interpolate(const Tensor& x, const InterpolateFuncOptions& options = {}) {
   const auto dims = static_cast<size_t>(x.dim() - 2);
   TORCH_CHECK(options.size().has_value() != options.scale_factor().has_value(),

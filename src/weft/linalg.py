@@ -281,13 +281,9 @@ def _cut(A: Tensor, atol: Any, rtol: Any, greatest: Tensor) -> Any:
             relative = (0.0 if atol else least) * greatest
     else:
         relative = _column(rtol) * greatest
-    if atol is None:
-        return relative
-    return (
-        _C.maximum(_column(atol).expand_as(relative), relative)
-        if isinstance(atol, Tensor)
-        else relative.clamp_min(atol)
-    )
+    if isinstance(atol, Tensor):
+        return _C.maximum(_column(atol).expand_as(relative), relative)
+    return relative if atol is None else relative.clamp_min(atol)
 
 
 def _column(value: Any) -> Any:

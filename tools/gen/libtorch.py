@@ -38,7 +38,6 @@ _RESULTS = {
     "Tensor": "Tensor", "Tensor[]": "std::vector<Tensor>", "Scalar": "Scalar", "bool": "bool",
     "int": "int64_t", "float": "double", "ScalarType": "ScalarType",
 }  # fmt: skip
-_OPTIONS = ("dtype", "layout", "device", "pin_memory")
 # Written by hand, as their overloads are more than the table's.
 _WRITTEN_METHODS = (
     *("contiguous", "index", "index_put_", "item", "to", "dim", "get_device", "is_complex"),
@@ -143,7 +142,7 @@ class Call:
         self.method = method
         self.is_out = is_out
         names = [arg.name for arg in schema.args]
-        self.has_options = all(name in names for name in _OPTIONS)
+        self.has_options = all(name in names for name in OPTIONS)
         self.written = [arg for arg in schema.args if arg.is_written]
         self.parameters = self._parameters()
         self.first_default = len(self.parameters)
@@ -163,8 +162,7 @@ class Call:
     @property
     def holder(self) -> Arg | None:
         """The argument whose method it is."""
-        found = [arg for arg in self.schema.args if arg.name == "self" and self.method]
-        return found[0] if found else None
+        return next((arg for arg in self.schema.args if arg.name == "self" and self.method), None)
 
     def _parameters(self) -> list[Parameter]:
         args = [arg for arg in self.schema.args if arg is not self.holder]
@@ -172,7 +170,7 @@ class Call:
             args = [*self.written, *(arg for arg in args if not arg.is_written)]
         found = []
         for arg in args:
-            if not self.has_options or arg.name not in _OPTIONS:
+            if not self.has_options or arg.name not in OPTIONS:
                 found.append(Parameter(f"{_parameter_type(arg)} {arg.name}", _default(arg)))
             elif arg.name == "dtype" and not self.is_out:
                 found.append(Parameter(OPTIONS, "{}"))
@@ -221,7 +219,7 @@ class Call:
     def _value(self, arg: Arg) -> str:
         if arg is self.holder:
             return "*this"
-        if not self.has_options or arg.name not in _OPTIONS:
+        if not self.has_options or arg.name not in OPTIONS:
             return arg.name
         if self.is_out:
             return "c10::detail::none()"

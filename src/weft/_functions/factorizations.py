@@ -90,8 +90,7 @@ def _reflected(A: Tensor, tau: Tensor, other: Tensor, adjoint: bool) -> Tensor:
     """H_0 @ ... @ H_k-1 @ other, or its adjoint's product, with H_i = 1 - tau_i v_i v_i^H; v_i is
     column i of A below the diagonal, and 1 on it (Golub and Van Loan, Matrix Computations, 5.1)."""
     count = tau.size(-1)
-    unit = _C.eye(A.size(-2), count, dtype=A.dtype, device=A.device)
-    vectors = A[..., :count].tril(-1) + unit
+    vectors = A[..., :count].tril(-1) + _C.eye(A.size(-2), count, dtype=A.dtype, device=A.device)
     for step in range(count):
         i = step if adjoint else count - 1 - step
         vector = vectors[..., i : i + 1]

@@ -65,11 +65,8 @@ def _counts(
     data: Tensor, lengths: Tensor | None, offsets: Tensor | None, axis: int, unsafe: bool
 ) -> Tensor:
     """The lengths of the segments, for each place of the dimensions before `axis`."""
-    if lengths is not None:
-        counts = lengths
-    elif offsets is not None:
-        counts = offsets.diff()
-    else:
+    counts = offsets.diff() if lengths is None and offsets is not None else lengths
+    if counts is None:
         raise RuntimeError("segment_reduce: expected lengths or offsets, got neither")
     if counts.dtype not in (_C.int32, _C.int64):
         raise NotImplementedError(

@@ -58,11 +58,8 @@ def _quantile(values: Tensor, q: Any, dim: Any, keepdim: bool, how: str, skip_na
     elif how == "higher":
         low = high
     below, above = (rows.gather(-1, at.to(_C.int64)) for at in (low, high))
-    result = below
-    if how == "midpoint":
-        result = below + (above - below) * 0.5
-    elif how == "linear":
-        result = below + (above - below) * (place - low)
+    weight = (high - low) * 0.5 if how == "midpoint" else place - low
+    result = below if how not in ("linear", "midpoint") else below + (above - below) * weight
     result = result.movedim(-1, 0)
     if keepdim:
         result = result.reshape([flat.numel(), *kept])
@@ -157,16 +154,13 @@ def cov(
         weights = fweights * aweights
     if weights is None:
         centred = x - x.mean(1, keepdim=True)
-        total: Any = max(x.size(1) - correction, 0)
-        result = centred @ centred.mH / total
+        result = centred @ centred.mH / max(x.size(1) - correction, 0)
     else:
         w = weights.to(_C.promote_types(weights.dtype, x.dtype))
         sum_ = w.sum()
         centred = x - (x * w).sum(1, keepdim=True) / sum_
-        divisor = sum_ - correction
-        if aweights is not None:
-            divisor = sum_ - correction * (w * aweights).sum() / sum_
-        result = (centred * w) @ centred.mH / divisor.clamp_min(0)
+        less = correction * ((w if aweights is None else w * aweights).sum() / sum_)
+        result = (centred * w) @ centred.mH / (sum_ - less).clamp_min(0)
     return result.squeeze()
 
 
