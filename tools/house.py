@@ -74,7 +74,7 @@ PURPOSES = (
     Purpose(
         "training in libtorch's C++",
         1_800,
-        4_227,
+        4_190,
         "csrc/libtorch/nn* csrc/libtorch/optim* csrc/libtorch/data.h csrc/libtorch/serialize*",
     ),
     Purpose(
