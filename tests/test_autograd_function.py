@@ -114,6 +114,26 @@ class TestFunction:
 
         assert gradcheck(Cube.apply, leaf(1.5, -1))
 
+    def test_setup_context_gets_what_forward_has_by_default(self) -> None:
+        class Power(Function):
+            @staticmethod
+            def forward(x: weft.Tensor, n: int = 3, scale: float = 2.0) -> weft.Tensor:
+                return scale * x**n
+
+            @staticmethod
+            def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+                x, ctx.n, ctx.scale = inputs
+                ctx.save_for_backward(x)
+
+            @staticmethod
+            def backward(ctx: Any, grad: weft.Tensor) -> Any:
+                (x,) = ctx.saved_tensors
+                assert ctx.needs_input_grad == (True, False, False)
+                return ctx.scale * ctx.n * x ** (ctx.n - 1) * grad, None, None
+
+        for given in ((), (2,), (2, 1.0)):
+            assert gradcheck(lambda x, given=given: Power.apply(x, *given), leaf(1.5, -1))
+
     def test_mark_dirty(self) -> None:
         class Double(Function):
             @staticmethod

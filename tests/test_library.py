@@ -199,6 +199,21 @@ def batches(t, name):
     return one_by_one.tolist(), at_once.tolist(), seen[0][0]
 
 
+def batches_of_lists(t, name):
+    @t.library.custom_op(f"{name}::halves", mutates_args=())
+    def halves(x: t.Tensor, dim: int) -> tuple[list[t.Tensor], int]:
+        return [part.clone() for part in x.chunk(2, dim)], 2
+
+    @halves.register_vmap
+    def _(info, in_dims, x, dim):
+        parts, count = halves(x.movedim(in_dims[0], 0), dim + 1)
+        return (parts, count), ([0] * len(parts), None)
+
+    x = t.arange(24.0).reshape(2, 4, 3)
+    made = [t.vmap(lambda v: halves(v, 0)[0], in_dims=dim)(x) for dim in (0, 1, -1)]
+    return [[(tuple(part.shape), part.sum().item()) for part in parts] for parts in made]
+
+
 def autocast(t, name):
     @t.library.custom_op(f"{name}::dtype_of", mutates_args=())
     def lowered(x: t.Tensor) -> t.Tensor:
@@ -283,6 +298,11 @@ PROGRAMS: dict[Callable[..., Any], Any] = {
     batches: (
         [[0.0, 3.0], [6.0, 9.0], [12.0, 15.0]], [[1.0, 3.0, 5.0], [2.0, 4.0, 6.0]], 2,
     ),
+    batches_of_lists: [
+        [((2, 2, 3), 102.0), ((2, 2, 3), 174.0)],
+        [((4, 1, 3), 66.0), ((4, 1, 3), 210.0)],
+        [((3, 1, 4), 66.0), ((3, 1, 4), 210.0)],
+    ],
     autocast: ["torch.bfloat16", "torch.int32", "torch.float32"],
     graphs: (
         [

@@ -770,3 +770,24 @@ def test_in_dims_have_the_structure_of_the_arguments(in_dims, args):
 def test_out_dims_are_ints_in_the_structure_of_the_output(out_dims):
     with pytest.raises(ValueError, match="vmap: expected out_dims"):
         weft.vmap(lambda x: (x, x) if isinstance(out_dims, list) else x, 0, out_dims)(weft.ones(3))
+
+
+@pytest.mark.parametrize("name", ["gather", "scatter", "scatter_add", "scatter_reduce"])
+@pytest.mark.parametrize("shapes", [((), (2,)), ((3,), ()), ((), ()), ((3,), (2,))])
+@pytest.mark.parametrize("in_dims", [(0, 0), (0, None), (None, 0)])
+def test_numbers_beside_vectors_of_indices(name, shapes, in_dims):
+    more = {"gather": (), "scatter": (1.0,), "scatter_add": (), "scatter_reduce": ()}[name]
+
+    def call(x, index):
+        source = () if name in ("gather", "scatter") else (weft.ones(index.shape),)
+        reduce = ("amax",) if name == "scatter_reduce" else ()
+        return getattr(x, name)(0, index, *more, *source, *reduce)
+
+    x = weft.arange(6.0).reshape(2, 3)[:, : 3 if shapes[0] else 1].reshape(2, *shapes[0])
+    index = weft.zeros(2, *shapes[1], dtype=weft.int64)
+    given = [each if dim == 0 else each[0] for each, dim in zip((x, index), in_dims)]
+    expected = [
+        call(*(each[i] if dim == 0 else each for each, dim in zip(given, in_dims)))
+        for i in range(2)
+    ]
+    assert weft.vmap(call, in_dims)(*given).equal(weft.stack(expected))

@@ -118,6 +118,8 @@ class Function:
         recorder = _C._recorder()
         if recorder is not None:  # weft.jit.trace
             return recorder.override("apply", (cls, *args), {})
+        if cls.setup_context is not Function.setup_context:
+            args = _with_defaults(cls.forward, args)
         ctx = FunctionCtx()
         needs = tuple(isinstance(arg, Tensor) and arg.requires_grad for arg in args)
         record = is_grad_enabled() and any(needs)
@@ -133,6 +135,13 @@ class Function:
         outputs = tuple(output) if isinstance(output, (tuple, list)) else (output,)
         outputs = _record(cls, ctx, args, outputs)
         return outputs if isinstance(output, (tuple, list)) else outputs[0]
+
+
+def _with_defaults(forward: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments of forward with those that it has by default: setup_context gets all."""
+    defaults = getattr(forward, "__defaults__", None) or ()
+    lacking = forward.__code__.co_argcount - len(args) if defaults else 0
+    return (*args, *defaults[-lacking:]) if 0 < lacking <= len(defaults) else args
 
 
 def _record(

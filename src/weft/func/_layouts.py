@@ -16,6 +16,7 @@ from weft.func._rules import (
     expanded,
     finish,
     inserted,
+    listed,
     pointwise,
     rank_of,
     rule,
@@ -109,7 +110,10 @@ def _as_strided(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     *("scatter_reduce.two", "take_along_dim", "diff"),
 )
 def along_all(level: Level, op: Operator, given: Sequence[Any]) -> Any:
-    """Along the dimensions that were given; over all of them there is no rule."""
+    """Along the dimensions that were given; over all of them there is no rule, nor for a number
+    beside a vector, which stand for each other here."""
+    if any(tensor.dim() == 0 for tensor in listed(given)):
+        raise Unbatchable
     for argument, value in zip(op.arguments, given):
         if argument.is_dimension and argument.value(value) in (None, []):
             raise Unbatchable

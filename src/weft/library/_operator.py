@@ -237,9 +237,6 @@ class Operator:
         info = BatchInfo(level.size, level.randomness)
         with level.outside():
             result, out_dims = rule(info, tuple(dims[: len(args)]), *args, **kwargs)
-            if isinstance(result, (tuple, list)):
-                told = out_dims if isinstance(out_dims, (tuple, list)) else [out_dims] * len(result)
-                return type(result)(_wrapped(level, r, d) for r, d in zip(result, told))
             return _wrapped(level, result, out_dims)
 
     def flat_outside(self, given: list[Any]) -> Any:
@@ -248,7 +245,16 @@ class Operator:
         return self.call(tuple(args), kwargs)
 
 
-def _wrapped(level: Any, result: Any, dim: int | None) -> Any:
+def _wrapped(level: Any, result: Any, dim: Any) -> Any:
+    """What a rule for batches returned, given where the batch lies: a number for each tensor, or
+    one for all of a sequence."""
+    if isinstance(result, (tuple, list)):
+        told = dim if isinstance(dim, (tuple, list)) else [dim] * len(result)
+        if len(told) != len(result):
+            raise RuntimeError(
+                f"register_vmap: expected out_dims for {len(result)} results, got {len(told)}"
+            )
+        return type(result)(_wrapped(level, r, d) for r, d in zip(result, told))
     if dim is None or not isinstance(result, Tensor):
         return result
     return level.wrap(result if dim == 0 else result.movedim(dim, 0))
