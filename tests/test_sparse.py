@@ -64,6 +64,7 @@ CASES: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "t": ("coo uncoalesced csr csc", lambda lib, x: x.t()),
     "transpose": ("coo uncoalesced csr csc", lambda lib, x: x.transpose(0, -1)),
     "permute": ("coo uncoalesced", lambda lib, x: x.permute(1, 0)),
+    "permute by name": ("coo", lambda lib, x: x.permute(dims=(1, 0))),
     "unsqueeze": ("coo uncoalesced", lambda lib, x: x.unsqueeze(1)),
     "cat": ("coo uncoalesced", lambda lib, x: lib.cat([x, x * 2], 1)),
     "select": ("coo uncoalesced", lambda lib, x: x.select(1, 1)),
@@ -97,7 +98,7 @@ CASES: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "sparse.sum -1": ("coo uncoalesced", lambda lib, x: lib.sparse.sum(x, dim=-1)),
     "sparse.sum both": ("coo uncoalesced", lambda lib, x: lib.sparse.sum(x, (0, 1))),
     "norm": ("coo uncoalesced", lambda lib, x: x.norm()),
-    "zeros_like": ("coo uncoalesced", lambda lib, x: lib.zeros_like(x)),
+    "zeros_like": ("coo uncoalesced csr csc", lambda lib, x: lib.zeros_like(x)),
     "mm": ("coo uncoalesced csr", lambda lib, x: lib.mm(x, _right(lib))),
     "sparse.mm": ("coo uncoalesced csr", lambda lib, x: lib.sparse.mm(x, _right(lib))),
     "matmul": ("coo uncoalesced csr csc", lambda lib, x: x @ _right(lib)),
@@ -620,3 +621,27 @@ def test_sums_of_other_patterns(layout: Any) -> None:
     assert (a + b).to_dense().tolist() == [[3, 1, 0], [6, 0, 0]]
     assert (a + a).to_dense().tolist() == [[0, 2, 0], [4, 0, 0]]
     assert (a - b).layout == layout
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_empty_copies_keep_the_layout(layout: str) -> None:
+    x = made(weft, layout)
+    assert weft.zeros_like(x).layout is x.layout
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x.resize_(9, 9),
+        lambda x: x.resize_as_(weft.eye(9)),
+        lambda x: weft.resize_as_(x, weft.eye(9)),
+        lambda x: x.set_(weft.eye(9, dtype=weft.float64)),
+        lambda x: x.untyped_storage(),
+    ],
+)
+def test_sparse_tensors_have_no_storage_to_change(layout: str, call: Callable[[Any], Any]) -> None:
+    x = made(weft, layout)
+    with pytest.raises(NotImplementedError, match="expected a strided tensor"):
+        call(x)
+    np.testing.assert_allclose(dense_of(x), DENSE)

@@ -6,7 +6,7 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
-from weft._runtime import lazy, settings
+from weft._runtime import lazy, settings, torch_function
 from weft.storage import TypedStorage, UntypedStorage
 
 
@@ -97,9 +97,6 @@ def _resize_as(input: Tensor, the_template: Tensor, *, memory_format: Any = None
     return _resize(input, *the_template.shape, memory_format=memory_format)
 
 
-resize_as_ = _resize_as
-
-
 def _share_memory(self: Tensor) -> Tensor:
     """Moves the storage under the tensor to shared memory (`UntypedStorage.share_memory_`)."""
     UntypedStorage._of(self).share_memory_()
@@ -123,4 +120,5 @@ METHODS = {
 }
 for _name, _method in METHODS.items():
     _method.__name__ = _name
-    setattr(Tensor, _name, _method)
+    setattr(Tensor, _name, torch_function.overridable(_method))
+resize_as_ = getattr(Tensor, "resize_as_")  # noqa: B009

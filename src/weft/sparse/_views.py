@@ -7,7 +7,7 @@ from typing import Any, cast
 from weft import _C
 from weft._C import Size, Tensor
 from weft.autograd._run import backward
-from weft.sparse._convert import coalesce, to_sparse_csr
+from weft.sparse._convert import coalesce, to_sparse_csc, to_sparse_csr
 from weft.sparse._pattern import Compressed, Coo, element_count
 from weft.sparse._tensor import (
     RULES,
@@ -104,11 +104,14 @@ def _zeros_like(self: SparseTensor, *, dtype: Any = None, **options: Any) -> Spa
     none = values.new_zeros((0, *values.shape[1:]), dtype=dtype or values.dtype)
     pattern = self._pattern.coo()
     made = make(Coo(pattern.indices[:, :0], pattern.size, True), none)
-    return made if isinstance(self._pattern, Coo) else to_sparse_csr(made)
+    if isinstance(self._pattern, Coo):
+        return made
+    return to_sparse_csc(made) if self.layout is _C.sparse_csc else to_sparse_csr(made)
 
 
 @rule("permute")
-def _permute(self: SparseTensor, *dims: Any) -> SparseTensor:
+def _permute(self: SparseTensor, *given: Any, dims: Any = None) -> SparseTensor:
+    dims = given if dims is None else dims
     order = dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims
     order = [_wrapped(self, dim) for dim in order]
     if sorted(order) != list(range(self.dim())):
