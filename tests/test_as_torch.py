@@ -314,8 +314,13 @@ FUNCTIONAL = """
 
     tied = torch.nn.ModuleList([torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)])
     tied[1].weight = tied[0].weight
-    tied.forward = None
-    print([tuple(p.shape) for p in functorch.make_functional(tied)[1]])
+    for layer in tied:
+        layer.register_buffer("scale", torch.ones(1))
+    tied[1].scale = tied[0].scale
+    tied = torch.nn.Sequential(*tied)
+    call, params, buffers = functorch.make_functional_with_buffers(tied)
+    assert torch.equal(call(params, buffers, torch.ones(2)), tied(torch.ones(2)))
+    print([tuple(p.shape) for p in params], len(buffers))
 
     norms = [torch.nn.BatchNorm1d(2).eval() for _ in range(3)]
     for n, norm in enumerate(norms):
@@ -338,7 +343,7 @@ def test_functions_of_parameters_by_their_old_names(tmp_path: Path) -> None:
     done = run_program(FUNCTIONAL, "program.py", cwd=tmp_path)
     assert done.stdout == (
         "4 True False True\n"
-        "[(2, 2), (2,), (2,)]\n"
+        "[(2, 2), (2,), (2,)] 1\n"
         "[(3, 2), (3, 2), (3, 2), (3, 2), (3,)]\n"
         "make_functional: expected a model without buffers, got one with; "
         "make_functional_with_buffers takes it\n"

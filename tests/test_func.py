@@ -239,7 +239,7 @@ ERRORS: dict[str, Fails] = {
     ),
     "not_a_tensor": (
         lambda: weft.func.grad(lambda x: x)(3.0),
-        TypeError, "grad: expected arguments as a Tensor, got float",
+        ValueError, "grad: expected arguments as a Tensor, got float",
     ),
     "integers": (
         lambda: weft.func.grad(lambda x: x.sum())(weft.ones(2, dtype=weft.int64)),
@@ -251,7 +251,7 @@ ERRORS: dict[str, Fails] = {
     ),
     "no_argnums": (
         lambda: weft.func.jacrev(weft.sin, argnums=())(vector(weft)),
-        TypeError, r"jacrev: expected argnums as an int or a tuple of ints, got \(\)",
+        RuntimeError, r"jacrev: expected argnums as an int or a tuple of ints, got \(\)",
     ),
     "aux": (
         lambda: weft.func.grad(lambda x: x.sum(), has_aux=True)(vector(weft)),
@@ -293,6 +293,32 @@ ERRORS: dict[str, Fails] = {
         lambda: weft.func.jacrev(lambda x: x.argmax())(vector(weft)),
         RuntimeError, "jacrev: expected outputs of a floating or complex dtype, got int64",
     ),
+    "argnums_in_a_list": (
+        lambda: weft.func.grad(weft.sin, argnums=[0])(vector(weft)),
+        RuntimeError, r"grad: expected argnums as an int or a tuple of ints, got \[0\]",
+    ),
+    "jvp_number": (
+        lambda: weft.func.jvp(weft.sin, (1.0,), (1.0,)),
+        RuntimeError, "jvp: expected ",
+    ),
+    "jvp_nothing": (
+        lambda: weft.func.jvp(weft.sin, (), ()),
+        RuntimeError, "jvp: expected at least one of primals, got none",
+    ),
+    "complex_output": (
+        lambda: weft.func.grad(lambda x: (x * 1j).sum())(vector(weft)),
+        RuntimeError, "grad: expected a real output, got complex64",
+    ),
+    **{
+        f"{name}_of_complex_{what}": (
+            lambda name=name, what=what: getattr(weft.func, name)(lambda x: x * 1j)(
+                vector(weft) * 1j if what == "arguments" else vector(weft)
+            ),
+            RuntimeError, f"jac(rev|fwd): expected {what} of a real dtype, got complex64",
+        )
+        for name in ("jacrev", "jacfwd")
+        for what in ("arguments", "outputs")
+    },
     "stack_nothing": (
         lambda: weft.func.stack_module_state([]),
         RuntimeError, "stack_module_state: expected at least one module, got none",
@@ -392,3 +418,13 @@ def test_flags_are_pytorchs(
         return
     with pytest.raises(error):
         with_flags(torch, name, flags)
+
+
+def test_products_that_no_graph_is_wanted_of() -> None:
+    x = weft.tensor(3.0, requires_grad=True)
+    output, back = weft.func.vjp(lambda x: x**2, x)
+    with weft.no_grad():
+        (found,) = back(weft.tensor(1.0))
+    assert found.item() == 6 and not found.requires_grad and output.requires_grad
+    (found,) = back(weft.tensor(1.0))
+    assert weft.autograd.grad(found, x)[0].item() == 2

@@ -10,14 +10,16 @@ from weft.func._histories import require_tensor
 from weft.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 Argnums = int | tuple[int, ...]
+#: whose rows and columns would be halves of a complex derivative
+JACOBIANS = ("jacrev", "jacfwd")
 
 
 def checked_argnums(op: str, argnums: Any, count: int) -> list[int]:
-    """The places of arguments, counted from 0. TypeError, RuntimeError."""
+    """The places of arguments, counted from 0. RuntimeError for others than there are."""
     several = isinstance(argnums, tuple)
     positions = list(argnums) if several else [argnums]
     if not positions or not all(type(each) is int for each in positions):
-        raise TypeError(f"{op}: expected argnums as an int or a tuple of ints, got {argnums!r}")
+        raise RuntimeError(f"{op}: expected argnums as an int or a tuple of ints, got {argnums!r}")
     for place in positions:
         if not -count <= place < count:
             raise RuntimeError(
@@ -38,7 +40,8 @@ class Chosen:
         self._several = isinstance(argnums, tuple)
         parts = [args[place] for place in self._positions]
         leaves, self._spec = tree_flatten(parts)
-        self.tensors = [require_tensor(op, "arguments", each) for each in leaves]
+        real = op in JACOBIANS
+        self.tensors = [require_tensor(op, "arguments", each, real) for each in leaves]
 
     def call(self, func: Callable[..., Any], tensors: list[Tensor], kwargs: dict[str, Any]) -> Any:
         """func with these tensors in place of those given."""
@@ -73,7 +76,7 @@ def output_tensors(op: str, output: Any) -> tuple[list[Tensor], TreeSpec]:
             raise RuntimeError(
                 f"{op}: expected a function that returns tensors, got {type(leaf).__name__}"
             )
-        require_tensor(op, "outputs", leaf)
+        require_tensor(op, "outputs", leaf, op in JACOBIANS)
     if not leaves:
         raise RuntimeError(f"{op}: expected a function that returns tensors, got none")
     return leaves, spec

@@ -98,6 +98,8 @@ def jvp(
     if not isinstance(primals, tuple) or not isinstance(tangents, tuple):
         got = type(tangents if isinstance(primals, tuple) else primals).__name__
         raise RuntimeError(f"jvp: expected primals and tangents as tuples, got {got}")
+    if not primals:
+        raise RuntimeError("jvp: expected at least one of primals, got none")
     chosen = Chosen("jvp", tuple(range(len(primals))), primals)
     vectors = _checked_tangents("jvp", chosen, tree_flatten(primals)[1], tangents)
     done = Recorded("jvp", func, chosen, {}, has_aux)

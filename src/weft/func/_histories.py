@@ -20,10 +20,17 @@ from weft.func._batched import has_history, like, seen_by, spread
 from weft.utils._pytree import tree_map
 
 
-def require_tensor(op: str, what: str, value: Any) -> Tensor:
-    """The value, a floating or complex tensor. TypeError, or RuntimeError for another dtype."""
+def require_tensor(op: str, what: str, value: Any, real: bool = False) -> Tensor:
+    """The value, a floating or complex tensor, or a `real` one. ValueError for what is no tensor,
+    RuntimeError for another dtype, and of jvp for both."""
     if not isinstance(value, Tensor):
-        raise TypeError(f"{op}: expected {what} as a Tensor, got {type(value).__name__}")
+        kind = RuntimeError if op == "jvp" else ValueError
+        raise kind(f"{op}: expected {what} as a Tensor, got {type(value).__name__}")
+    if real and value.is_complex():
+        raise RuntimeError(
+            f"{op}: expected {what} of a real dtype, got {str(value.dtype)[6:]}; "
+            "view_as_real() gives both parts"
+        )
     if not (value.is_floating_point() or value.is_complex()):
         raise RuntimeError(
             f"{op}: expected {what} of a floating or complex dtype, got {str(value.dtype)[6:]}"

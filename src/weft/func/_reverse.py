@@ -8,7 +8,7 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
-from weft.autograd.grad_mode import enable_grad
+from weft.autograd.grad_mode import enable_grad, is_grad_enabled
 from weft.func._arguments import Argnums, Chosen, output_tensors, split_aux
 from weft.func._histories import History
 from weft.utils._pytree import tree_flatten, tree_unflatten
@@ -42,7 +42,7 @@ def grad_and_value(
       argument may be a nest of lists, tuples and dicts; so is its gradient.
     - has_aux: func returns (output, aux); the result is (gradients, (value, aux)).
 
-    RuntimeError where func returns anything but a floating or complex 0-d tensor.
+    RuntimeError where func returns anything but a floating 0-d tensor.
 
     >>> weft.func.grad_and_value(lambda x: (x ** 2).sum())(weft.ones(2))
     (tensor([2., 2.]), tensor(2.))
@@ -56,6 +56,8 @@ def grad_and_value(
         if not isinstance(output, Tensor) or output.dim() != 0:
             got = f"{output.dim()}-d one" if isinstance(output, Tensor) else type(output).__name__
             raise RuntimeError(f"{op}: expected a function that returns a 0-d Tensor, got {got}")
+        if output.is_complex():
+            raise RuntimeError(f"{op}: expected a real output, got {str(output.dtype)[6:]}")
         ones = _C._aten.ones_like(output.detach())
         gradients = history.gradients([output], [ones], retain_graph=False)
         value = history.leave(output)
@@ -115,7 +117,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
                     f"vjp: expected a vector of shape {tuple(output.shape)}, got {shape}"
                 )
         found = done.history.gradients(outputs, vectors, retain_graph, create_graph)
-        return done.chosen.like(found)
+        return done.chosen.like(found if is_grad_enabled() else [each.detach() for each in found])
 
     output = tree_unflatten([done.history.leave(each) for each in outputs], spec)
     return (output, back, done.aux) if has_aux else (output, back)
@@ -134,7 +136,7 @@ def jacrev(
     For each output and each argument of argnums a tensor of shape (*output, *argument), in the
     structure of the output, each in that of the arguments. has_aux: func returns (output, aux), and
     the result is (Jacobian, aux). chunk_size has no effect: one row is computed at a time.
-    RuntimeError for outputs that are no floating or complex tensors.
+    RuntimeError for complex arguments, and for outputs that are no floating tensors.
 
     >>> weft.func.jacrev(lambda x: x ** 2)(weft.tensor([1.0, 3.0]))
     tensor([[2., 0.],

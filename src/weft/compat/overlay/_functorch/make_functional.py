@@ -19,28 +19,40 @@ class _Stateless(Module):
     """A module whose parameters and buffers are on the device meta: each call brings others."""
 
     def __init__(
-        self, stateless_model: Module, param_names: Iterable[str], buffer_names: Iterable[str]
+        self, stateless_model: Module, params: list[list[str]], buffers: list[list[str]]
     ) -> None:
         super().__init__()
         self.stateless_model = stateless_model
-        self.param_names, self.buffer_names = tuple(param_names), tuple(buffer_names)
+        self._places = (params, buffers)  # the names of each tensor: several of one that is tied
 
     @classmethod
     def _create_from(
         cls, model: Module, disable_autograd_tracking: bool = False
     ) -> tuple[Any, _Tensors, _Tensors]:
         model = copy.deepcopy(model)
-        params, buffers = dict(model.named_parameters()), dict(model.named_buffers())
-        made = cls(copy.deepcopy(model).to("meta"), params, buffers)
+        params, buffers = list(model.parameters()), list(model.buffers())
+        names = _names(model.named_parameters(remove_duplicate=False), params)
+        places = _names(model.named_buffers(remove_duplicate=False), buffers)
+        made = cls(copy.deepcopy(model).to("meta"), names, places)
         if disable_autograd_tracking:
             model.requires_grad_(False)
-        return made, tuple(params.values()), tuple(buffers.values())
+        return made, tuple(params), tuple(buffers)
 
     def _called(
         self, params: Iterable[Tensor], buffers: Iterable[Tensor], args: Any, kwargs: Any
     ) -> Any:
-        state = {**dict(zip(self.param_names, params)), **dict(zip(self.buffer_names, buffers))}
+        state = {
+            name: tensor
+            for places, given in zip(self._places, (params, buffers))
+            for names, tensor in zip(places, given)
+            for name in names
+        }
         return functional_call(self.stateless_model, state, args, kwargs)
+
+
+def _names(named: Iterable[tuple[str, Tensor]], tensors: list[Tensor]) -> list[list[str]]:
+    pairs = list(named)
+    return [[name for name, each in pairs if each is tensor] for tensor in tensors]
 
 
 class FunctionalModuleWithBuffers(_Stateless):
