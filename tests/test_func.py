@@ -307,14 +307,14 @@ ERRORS: dict[str, Fails] = {
     ),
     "complex_output": (
         lambda: weft.func.grad(lambda x: (x * 1j).sum())(vector(weft)),
-        RuntimeError, "grad: expected a real output, got complex64",
+        RuntimeError, "grad: expected a real output, got complex128",
     ),
     **{
         f"{name}_of_complex_{what}": (
             lambda name=name, what=what: getattr(weft.func, name)(lambda x: x * 1j)(
                 vector(weft) * 1j if what == "arguments" else vector(weft)
             ),
-            RuntimeError, f"jac(rev|fwd): expected {what} of a real dtype, got complex64",
+            RuntimeError, f"jac(rev|fwd): expected {what} of a real dtype, got complex128",
         )
         for name in ("jacrev", "jacfwd")
         for what in ("arguments", "outputs")

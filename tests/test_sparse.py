@@ -645,3 +645,33 @@ def test_sparse_tensors_have_no_storage_to_change(layout: str, call: Callable[[A
     with pytest.raises(NotImplementedError, match="expected a strided tensor"):
         call(x)
     np.testing.assert_allclose(dense_of(x), DENSE)
+
+
+IN_PLACE = (
+    "abs_ asin_ asinh_ atan_ atanh_ ceil_ deg2rad_ erf_ expm1_ floor_ frac_ log1p_ rad2deg_ relu_ "
+    "round_ sgn_ sign_ sin_ sinh_ sqrt_ square_ tan_ tanh_ trunc_ neg_ nan_to_num_"
+)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", [*IN_PLACE.split(), "angle", "nan_to_num", "isposinf", "isneginf"])
+def test_functions_that_are_zero_at_zero(layout: str, name: str) -> None:
+    x = made(weft, layout)
+    expected = getattr(weft.tensor(DENSE, dtype=weft.float64), name)()
+    got = getattr(x, name)()
+    np.testing.assert_allclose(dense_of(got), dense_of(expected))
+    assert (
+        got.dtype == expected.dtype and got.layout is x.layout and (got is x) is (name[-1] == "_")
+    )
+
+
+def test_no_sparse_result_of_a_dense_argument() -> None:
+    with pytest.raises(NotImplementedError, match="abs: expected a sparse tensor, got layout"):
+        weft.abs(weft.eye(2), out=weft.eye(2).to_sparse())
+
+
+@pytest.mark.parametrize("size", [(0, 3), (3, 0), (0, 0)])
+def test_matrices_of_no_elements(size: tuple[int, int]) -> None:
+    x = weft.zeros(size)
+    for convert in ("to_sparse", "to_sparse_csr", "to_sparse_csc"):
+        assert getattr(x, convert)().to_dense().shape == size

@@ -204,7 +204,7 @@ PURPOSES = (
     Purpose(
         "transforms of functions",
         1_600,
-        2_853,
+        2_866,
         "src/weft/func/* src/weft/autograd/forward_ad.py",
     ),
     Purpose(
@@ -216,7 +216,7 @@ PURPOSES = (
     Purpose(
         "operators that programs define",
         1_650,
-        1_837,
+        1_843,
         "src/weft/library/* src/weft/ops.py",
     ),
     Purpose(

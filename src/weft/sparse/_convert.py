@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, cast
 
 from weft import _C, _exports
@@ -173,7 +174,13 @@ def to_sparse(
         )
     sizes = tuple(self.shape)
     flat = self.reshape(element_count(sizes[:count]), *sizes[count:])
-    kept = (flat.detach() != 0).reshape(flat.size(0), -1).any(1).nonzero().squeeze(1)
+    kept = (
+        (flat.detach() != 0)
+        .reshape(flat.size(0), math.prod(flat.shape[1:]))
+        .any(1)
+        .nonzero()
+        .squeeze(1)
+    )
     positions = (
         _C.stack(unravel_index(kept, sizes[:count])) if count else kept.new_empty((0, kept.size(0)))
     )

@@ -23,20 +23,27 @@ from weft.sparse._tensor import (
 )
 
 
-def _on_elements(method: Any) -> Any:
+def _on_elements(name: str) -> Any:
     """A rule for a function that is 0 at 0; it needs the sum of each place."""
-    rule = on_values(method)
-    return lambda self, *args, **options: rule(merged(self), *args, **options)
+    rule = on_values(tensor_member(name))
+
+    def run(self: Any, *args: Any, **options: Any) -> SparseTensor:
+        if not is_sparse(self):
+            raise NotImplementedError(f"{name}: expected a sparse tensor, got {_described(self)}")
+        return rule(merged(self), *args, **options)
+
+    return run
 
 
 #: functions that are 0 at 0
 _ZERO_AT_ZERO = (
     "abs absolute asin arcsin asinh arcsinh atan arctan atanh arctanh ceil deg2rad erf erfinv "
     "expm1 floor frac isinf isnan log1p rad2deg relu round sgn sign signbit sin sinh sqrt "
-    "square tan tanh trunc fix pow __pow__ conj neg negative positive __neg__ __abs__ __pos__"
+    "square tan tanh trunc fix pow __pow__ conj neg negative positive __neg__ __abs__ __pos__ "
+    "angle conj_physical isneginf isposinf nan_to_num"
 )
 for _name in _ZERO_AT_ZERO.split():
-    RULES[_name] = _on_elements(tensor_member(_name))
+    RULES[_name] = _on_elements(_name)
 
 
 def merged(self: SparseTensor) -> SparseTensor:
@@ -198,5 +205,17 @@ def _in_place(name: str) -> Any:
     return run
 
 
-for _name in ("zero_", "div_", "neg_"):
+def _elements_in_place(name: str) -> Any:
+    """A function that is 0 at 0, written to what it is of."""
+
+    def run(self: SparseTensor, *args: Any, **options: Any) -> SparseTensor:
+        return _become(f"{name}_", self, RULES[name](self, *args, **options), self)
+
+    return run
+
+
+for _name in _ZERO_AT_ZERO.split():
+    if hasattr(Tensor, f"{_name}_"):
+        RULES[f"{_name}_"] = _elements_in_place(_name)
+for _name in ("zero_", "div_"):
     RULES[_name] = _in_place(_name)

@@ -50,7 +50,7 @@ class _Stateless(Module):
         return functional_call(self.stateless_model, state, args, kwargs)
 
 
-def _names(named: Iterable[tuple[str, Tensor]], tensors: list[Tensor]) -> list[list[str]]:
+def _names(named: Iterable[tuple[str, Tensor]], tensors: Sequence[Tensor]) -> list[list[str]]:
     pairs = list(named)
     return [[name for name, each in pairs if each is tensor] for tensor in tensors]
 
