@@ -312,7 +312,11 @@ FUNCTIONAL = """
     frozen = functorch.make_functional(model, disable_autograd_tracking=True)[1]
     print(len(params), params[0].requires_grad, frozen[0].requires_grad, model[0].weight.requires_grad)
 
-    tied = torch.nn.ModuleList([torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)])
+    class Scaled(torch.nn.Linear):
+        def forward(self, x):
+            return super().forward(x) * self.scale
+
+    tied = torch.nn.ModuleList([Scaled(2, 2), Scaled(2, 2)])
     tied[1].weight = tied[0].weight
     for layer in tied:
         layer.register_buffer("scale", torch.ones(1))

@@ -131,6 +131,7 @@ class TestFunction:
                 assert ctx.needs_input_grad == (True, False, False)
                 return ctx.scale * ctx.n * x ** (ctx.n - 1) * grad, None, None
 
+        assert Power.apply(leaf(2), 2).item() == 8
         for given in ((), (2,), (2, 1.0)):
             assert gradcheck(lambda x, given=given: Power.apply(x, *given), leaf(1.5, -1))
 

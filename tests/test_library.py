@@ -207,7 +207,7 @@ def batches_of_lists(t, name):
     @halves.register_vmap
     def _(info, in_dims, x, dim):
         parts, count = halves(x.movedim(in_dims[0], 0), dim + 1)
-        return (parts, count), ([0] * len(parts), None)
+        return ([parts[0], parts[1].movedim(0, -1)], count), ([0, x.dim() - 1], None)
 
     x = t.arange(24.0).reshape(2, 4, 3)
     made = [t.vmap(lambda v: halves(v, 0)[0], in_dims=dim)(x) for dim in (0, 1, -1)]

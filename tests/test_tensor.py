@@ -844,3 +844,20 @@ def test_other_dimensions_of_assigned_values_count() -> None:
         x[weft.tensor([0, 1])] = weft.ones(2, 1, 3)
     with pytest.raises(RuntimeError, match=r"expected values that broadcast to \(2, 3\)"):
         x.index_put_((weft.tensor([0, 1]),), weft.ones(1, 1, 2, 3))
+
+
+MADE = {
+    "ones": lambda: weft.ones(2), "full": lambda: weft.full((2,), 3.0), "zeros": lambda: weft.zeros(2),
+    "rand": lambda: weft.rand(2), "randn": lambda: weft.randn(2), "randint": lambda: weft.randint(3, (2,)),
+    "normal": lambda: weft.normal(0.0, 1.0, (2,)), "arange": lambda: weft.arange(2), "eye": lambda: weft.eye(2),
+    "ones_like": lambda: weft.ones_like(weft.zeros(2)), "new_full": lambda: weft.zeros(1).new_full((2,), 1.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_what_a_factory_made_was_not_written_to(name):
+    made = MADE[name]()
+    assert made._version == 0
+    assert made.zero_()._version == 1
+    out = weft.empty(2)
+    assert weft.ones(2, out=out)._version > 0
