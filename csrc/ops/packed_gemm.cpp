@@ -44,6 +44,42 @@ DEFINE_WORDS(Int8Quads, uint32_t, "vpdpbusd %1, %2, %0")
 #undef DEFINE_WORDS
 #endif
 
+// The same without such an instruction: of both factors the even and the odd bytes, as numbers of
+// 16 bits whose products are added by pairs.
+struct Int8Halves {
+  using Number = uint32_t;
+  template <class Vector>
+  WEFT_INLINE static void add(Vector& sum, const float* x, const Vector& line) {
+    using Halves = weft::Vector<int16_t, sizeof(Vector)>;
+    uint32_t word;
+    std::memcpy(&word, x, sizeof(word));
+    constexpr uint32_t kEven = 0x00FF00FF;
+    const Vector even = Vector{} + (word & kEven), odd = Vector{} + (word >> 8 & kEven);
+    const Halves halves = reinterpret_cast<Halves>(line), low = halves << 8;
+    add_pairs(sum, even, reinterpret_cast<Vector>(Halves(low >> 8)));
+    add_pairs(sum, odd, reinterpret_cast<Vector>(Halves(halves >> 8)));
+  }
+
+ private:
+  template <class Vector>
+  WEFT_INLINE static void add_pairs(Vector& sum, const Vector& a, const Vector& b) {
+#if defined(__x86_64__)
+    Vector products = a;
+    if constexpr (sizeof(Vector) == 16) {
+      asm("pmaddwd %1, %0" : "+x"(products) : "x"(b));
+    } else {
+      asm("vpmaddwd %1, %0, %0" : "+v"(products) : "v"(b));
+    }
+    sum += products;
+#else
+    using Words = weft::Vector<int32_t, sizeof(Vector)>;
+    const Words both = reinterpret_cast<Words>(b), low = both << 16;
+    sum += (a & 0xFFFF) * reinterpret_cast<Vector>(Words(low >> 16));
+    sum += (a >> 16) * reinterpret_cast<Vector>(Words(both >> 16));
+#endif
+  }
+};
+
 // One tile of the result, all of whose columns are wanted. The loops over its sums are unrolled:
 // else these would lie in memory before and behind the loop over k.
 template <class Of, int Rows, int Strips, int Bytes>
@@ -81,7 +117,7 @@ WEFT_INLINE void tile(const Task& t) {
 }
 
 // The functions of one level; `target` is its attribute, `width` the bytes of a register.
-#define DEFINE_TILES(name, Of, target, width)                                                    \
+#define DEFINE_TILES(name, Of, target, width, rows)                                                  \
   template <int Rows, int Strips>                                                                \
   target [[gnu::noinline]] void tile_##name(const Task& t) {                                     \
     tile<Of, Rows, Strips, width>(t);                                                            \
@@ -92,27 +128,31 @@ WEFT_INLINE void tile(const Task& t) {
     return {tile_##name<Rows + 1, Strips>...};                                                   \
   }                                                                                              \
   Tiles tiles_##name() {                                                                         \
-    constexpr int kRows = width == 64 ? 12 : width == 32 ? 6 : 3, kStrips = width == 64 ? 2 : 1; \
+    constexpr int kRows = rows, kStrips = width == 64 ? 2 : 1;                                   \
     constexpr std::make_integer_sequence<int, kRows> kAll;                                       \
     static constexpr auto of = table_##name<kStrips>(kAll), of_one = table_##name<1>(kAll);      \
     return {kRows, kStrips, of.data(), of_one.data()};                                           \
   }
-#define DEFINE(level, target, width) DEFINE_TILES(level, Floats, target, width)
+#define DEFINE(level, target, width)                                                      \
+  DEFINE_TILES(level, Floats, target, width, (width == 64 ? 12 : width == 32 ? 6 : 3))    \
+  DEFINE_TILES(halves_##level, Int8Halves, target, width, (width == 64 ? 12 : width == 32 ? 4 : 2))
 WEFT_LEVELS(DEFINE)
 #undef DEFINE
 
 Tiles tiles() { WEFT_PICK(tiles); }
+Tiles tiles_halves() { WEFT_PICK(tiles_halves); }
 
 #if defined(__x86_64__)
-DEFINE_TILES(pairs, BFloat16Pairs, WEFT_TARGET_V4, 64)
-DEFINE_TILES(quads, Int8Quads, WEFT_TARGET_V4, 64)
+DEFINE_TILES(pairs, BFloat16Pairs, WEFT_TARGET_V4, 64, 12)
+DEFINE_TILES(quads, Int8Quads, WEFT_TARGET_V4, 64, 12)
 
 Tiles word_tiles(Elements of) {
   if (has_amx()) return amx_tiles(of);
-  return of == Elements::BFloat16Pairs ? tiles_pairs() : tiles_quads();
+  if (of == Elements::BFloat16Pairs) return tiles_pairs();
+  return multiplies(of) ? tiles_quads() : tiles_halves();
 }
 #else
-Tiles word_tiles(Elements) { return tiles(); }
+Tiles word_tiles(Elements) { return tiles_halves(); }
 #endif
 #undef DEFINE_TILES
 
@@ -130,6 +170,16 @@ void copy_columns(const float* from, int64_t from_row, int64_t rows, int64_t n, 
 // A tile of which only n columns are wanted: all of it in memory of its own.
 void edge_tile(const Task& t, Tiles::Fn* fn, int64_t rows, int64_t n) {
   constexpr int64_t kColumns = 2 * kStrip;
+  if (t.to && t.to->to_bytes) {
+    alignas(64) uint8_t bytes[kAmxRows * kColumns];
+    Task inner = t;
+    inner.c = reinterpret_cast<float*>(bytes), inner.c_row = kColumns;
+    fn(inner);
+    for (int64_t r = 0; r < rows; ++r) {
+      std::copy_n(bytes + r * kColumns, n, reinterpret_cast<uint8_t*>(t.c) + r * t.c_row);
+    }
+    return;
+  }
   struct Whole {
     alignas(64) float at[kAmxRows * kColumns];
   } result, residual, bias;
@@ -218,7 +268,8 @@ bool goes_by_rows(int64_t m, int64_t n, int64_t k, int64_t down, int64_t strip, 
 }  // namespace
 
 void gemm_strips(int64_t m, int64_t n, int64_t k, const float* a, int64_t a_row, const float* b,
-                 int64_t strip, bool add, float* c, int64_t c_row, const Sink& sink, Elements of) {
+                 int64_t strip, bool add, float* c, int64_t c_row, const Sink& sink, Elements of,
+                 const Requantised* to) {
   static const Tiles kTiles[] = {blas::tiles(), word_tiles(Elements::BFloat16Pairs),
                                  word_tiles(Elements::Int8Quads)};
   const Tiles& tiles = kTiles[static_cast<size_t>(of)];
@@ -245,8 +296,13 @@ void gemm_strips(int64_t m, int64_t n, int64_t k, const float* a, int64_t a_row,
                            ? Ahead{a + (i + rows) * a_row, column, of_rows}
                            : Ahead{strips + tiles.strips * strip, by_rows ? 0 : row, of_strips};
     const char* ahead = reinterpret_cast<const char*>(next.from) + next.share * k * next.step;
-    const Task t{rows,  k,         a + i * a_row, a_row,  strips, strip,
-                 ahead, next.step, add,           c + at, c_row,  sink.at(at, j)};
+    const Requantised here = to ? to->at(i, j) : Requantised{};
+    // Bytes lie four times as close.
+    float* const into = to && to->to_bytes
+                            ? reinterpret_cast<float*>(reinterpret_cast<uint8_t*>(c) + at)
+                            : c + at;
+    const Task t{rows,      k,   a + i * a_row, a_row, strips,         strip,         ahead,
+                 next.step, add, into,          c_row, sink.at(at, j), to ? &here : nullptr};
     Tiles::Fn* const fn = (one ? tiles.of_one : tiles.of)[rows - 1];
     left < (one ? kStrip : wide) ? edge_tile(t, fn, rows, left) : fn(t);
   };

@@ -13,7 +13,7 @@
 namespace weft::native {
 
 // Numbers of compiled files; kPackedFormat tells when one of these orders has changed.
-inline constexpr uint32_t kPackedFormat = 2;
+inline constexpr uint32_t kPackedFormat = 3;
 enum class PackedForm : uint8_t {
   Unrolled,
   UnrolledPairs,
@@ -22,6 +22,7 @@ enum class PackedForm : uint8_t {
   Strips,
   PairStrips,
   Grouped,
+  Quads,
   Gates  // the last one: its order is the processor's, so files have none
 };
 

@@ -40,6 +40,7 @@ FAMILIES = (
     "copies",
     "in_place",
     "padding",
+    "quantized",
 )
 
 

@@ -111,7 +111,7 @@ op(
     "max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, "
     "int[2] dilation=1, bool ceil_mode=False) -> Tensor",
     doc="The greatest element of each window.",
-    tags=("composite", "by_channels"),
+    tags=("composite", "by_channels", "picks"),
     variants="f",
     shape="pooled(self, kernel_size, stride, padding, dilation, ceil_mode)",
     result="self",

@@ -62,6 +62,7 @@ TAGS = frozenset(
         "fusible",  # a step of fusion groups, over all elements or the last dimension
         "fusible_rows",  # the same, over the last dimension only
         "spreads",  # gives its first argument in the sizes that it is told, repeated
+        "picks",  # each element of its result is one of its first argument
         "reshapes",  # gives its first argument in the sizes that it is told
         "autocast_lower",  # under autocast: in the lower precision
         "autocast_float32",  # under autocast: in float32

@@ -31,6 +31,7 @@ from weft.jit.passes import (
     mutation,
     partial_unrolling,
     peephole,
+    quantized,
     scheduling,
     shape,
     tuple_lowering,
@@ -152,7 +153,7 @@ def freeze(
     if changed:
         optimize_graph(graph, 2, options, observer, finish=False)
     if finish:
-        _run(_active(2)[2], graph, options, observer)
+        optimize_graph(graph, 2, options, observer)
     _inline_forks(graph, options)
     for node in graph.walk():
         if node.kind == "prim::Constant" and isinstance(node.output.constant, Tensor):
@@ -198,10 +199,13 @@ def optimize_graph(
     finish: bool = True,
 ) -> bool:
     """Runs the passes on a graph, in place; True if anything changed. `finish`: those behind the
-    repeated ones too, which commit it to one kind of program: with gradients, or without. Without
-    them every call is inlined."""
+    repeated ones too, which commit it to one kind of program: with gradients, or without; and what
+    makes integers of quantised tensors. Without them every call is inlined but for those."""
     inlining, repeated, behind = _active(level)
     changed = bool(inlining) and _inline(repeated, behind, graph, options, observer, finish)
+    if inlining and (finish or not any(map(quantized.is_quantized, graph.walk()))):
+        while quantized.run(graph):
+            changed = _run(inlining, graph, options, observer)
     changed |= _settle(repeated, graph, options, observer)
     return (finish and _run(behind, graph, options, observer)) or changed
 
@@ -226,6 +230,9 @@ def _inline(
         uniform_attributes.run(body, uniform)
         _settle(passes, body, options, observer)
         if may_share and sum(1 for _ in body.walk()) > options.call_size:
+            while quantized.run(body):
+                inlining.run(body, options)
+            _settle(passes, body, options, observer)
             _run(behind, body, options, observer)
             shared[function] = function.with_graph(body)
     changed = bool(inlining.run(graph, options, bodies, shared=shared))

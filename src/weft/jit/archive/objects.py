@@ -142,7 +142,8 @@ def build(target: Any, state: Any) -> Any:
     if not hasattr(type(target), "__weft_source__"):
         return set_state(target, state)
     if "__setstate__" in vars(type(target)):
-        state = restored(target, state)
+        given, state = state, restored(target, state)
+        quantized.keep_integers(given, state)
     if type(state) is not dict or not all(type(name) is str for name in state):
         raise LoadError("load: expected the attributes of an object, got something else")
     if isinstance(target, LoadedModule):

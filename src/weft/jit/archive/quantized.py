@@ -1,7 +1,7 @@
-"""Quantised networks of archives, computed in float32: a quantised tensor is the tensor of the
-numbers (q - zero_point) * scale that its integers q stand for, and an operator rounds its result to
-such numbers of the scale that it is told. Results are PyTorch's up to a step of that scale, where a
-sum lies between two steps; memory and speed are those of float32.
+"""Quantised networks of archives: a quantised tensor is the tensor of the numbers
+(q - zero_point) * scale that its integers q stand for, and an operator rounds its result to such
+numbers of the scale that it is told. So it is saved and exported. When it is optimised, the
+integers themselves go from operator to operator (weft.jit.passes.quantized).
 """
 
 from __future__ import annotations
@@ -32,41 +32,58 @@ def rebuilt(storage: Any, offset: Any, size: Any, stride: Any, scheme: Any, *_: 
     if integers.nbytes > integers.untyped_storage().nbytes():  # repeated elements may be any number
         raise LoadError(f"load: expected a dense quantised tensor, got strides {integers.stride()}")
     try:
+        axis = 0
         if kind == "per_tensor_affine":
             scale, zero_point = map(float, parts)
-            return (integers.float() - zero_point) * scale
-        if kind == "per_channel_affine":
+            parts = [_C.tensor([scale]), _C.tensor([zero_point])]
+        elif kind == "per_channel_affine":
             scales, zero_points, axis = parts
+            parts = [scales.float(), zero_points.float()]
+        if kind in SCHEMES.values():
             shape = [-1 if dim == axis else 1 for dim in range(integers.dim())]
-            return (integers.float() - zero_points.view(shape)) * scales.view(shape).float()
+            numbers = (integers.float() - parts[1].view(shape)) * parts[0].view(shape)
+            if axis == 0 and integers.dtype == _C.int8:
+                numbers._weft_integers = integers.clone(), *parts  # kept packed if its own
+            return numbers
     except (AttributeError, RuntimeError, TypeError, ValueError):
         pass
     raise LoadError("load: expected a quantised tensor with its scale, got another")
 
 
 class LinearPackedParams:
-    """A weight of shape (out, in) and its bias."""
-
-    __weft_script__ = True
-
-    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
-        self.weight = weight
-        self.bias = bias
-
-    def unpack(self) -> tuple[Tensor, Tensor | None]:
-        return self.weight, self.bias
-
-
-class ConvPackedParams:
-    """A weight and a bias of a convolution, with its other arguments."""
+    """A weight of shape (out, in) and its bias. The weight is int8 with its scales and zero points,
+    one or one for each row; or, where a program packed it, float32 with the scale 1."""
 
     __weft_script__ = True
 
     def __init__(
-        self, weight: Tensor, bias: Tensor | None, stride: list[int], padding: list[int],
-        output_padding: list[int], dilation: list[int], groups: int,
+        self, integers: Tensor, scales: Tensor, zero_points: Tensor, bias: Tensor | None
+    ) -> None:
+        self.integers = integers
+        self.scales = scales
+        self.zero_points = zero_points
+        self.bias = bias
+
+    def weight(self) -> Tensor:
+        return (self.integers.float() - self.zero_points.view(-1, 1)) * self.scales.view(-1, 1)
+
+    def unpack(self) -> tuple[Tensor, Tensor | None]:
+        return self.weight(), self.bias
+
+
+class ConvPackedParams:
+    """Such a weight and a bias of a convolution, with its other arguments."""
+
+    __weft_script__ = True
+
+    def __init__(
+        self, integers: Tensor, scales: Tensor, zero_points: Tensor, bias: Tensor | None,
+        stride: list[int], padding: list[int], output_padding: list[int], dilation: list[int],
+        groups: int,
     ) -> None:  # fmt: skip
-        self.weight = weight
+        self.integers = integers
+        self.scales = scales
+        self.zero_points = zero_points
         self.bias = bias
         self.stride = stride
         self.padding = padding
@@ -74,8 +91,12 @@ class ConvPackedParams:
         self.dilation = dilation
         self.groups = groups
 
+    def weight(self) -> Tensor:
+        shape = [-1] + [1] * (self.integers.dim() - 1)
+        return (self.integers.float() - self.zero_points.view(shape)) * self.scales.view(shape)
+
     def unpack(self) -> tuple[Tensor, Tensor | None]:
-        return self.weight, self.bias
+        return self.weight(), self.bias
 
 
 class CellParams:
@@ -108,7 +129,8 @@ def restore(target: Any, state: Any) -> None:
     try:
         if type(target) is LinearPackedParams:
             weight, bias = state
-            target.__init__(_tensor(weight), bias if bias is None else _tensor(bias))  # type: ignore[misc]
+            bias = bias if bias is None else _tensor(bias)
+            target.__init__(*_parts(_tensor(weight)), bias)  # type: ignore[misc]
         elif type(target) is CellParams:
             _, _, _, reduce, (w_ih, w_hh) = state
             if not (type(w_ih) is type(w_hh) is LinearPackedParams):
@@ -120,7 +142,7 @@ def restore(target: Any, state: Any) -> None:
             dims, parts = numbers[0], numbers[1:]
             lists = [parts[i * dims : (i + 1) * dims] for i in range(4)]  # output_padding is last
             target.__init__(
-                _tensor(weight), bias if bias is None else _tensor(bias),
+                *_parts(_tensor(weight)), bias if bias is None else _tensor(bias),
                 lists[0], lists[1], lists[3], lists[2], parts[4 * dims],
             )  # fmt: skip
     except (TypeError, ValueError, IndexError):
@@ -129,7 +151,28 @@ def restore(target: Any, state: Any) -> None:
         ) from None
 
 
+def _parts(weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The integers of a weight, its scales and its zero points."""
+    found = getattr(weight, "_weft_integers", None)
+    return (weight, _C.ones(1), _C.zeros(1)) if found is None else found
+
+
+def keep_integers(given: Any, state: Any) -> None:
+    """Gives packed weights in the state that a program made the integers that it was given."""
+    packed = [each for each in state.values() if is_packed(each)] if type(state) is dict else []
+    known = {tensor.data_ptr(): tensor for tensor in _tensors(given)} if packed else {}
+    for each in packed:
+        if type(each) is not CellParams and each.integers.data_ptr() in known:
+            each.integers, each.scales, each.zero_points = _parts(known[each.integers.data_ptr()])
+
+
+def _tensors(value: Any) -> list[Tensor]:
+    if isinstance(value, tuple | list):
+        return [tensor for each in value for tensor in _tensors(each)]
+    return [value] if hasattr(value, "_weft_integers") else []
+
+
 def _tensor(value: Any) -> Tensor:
     if not isinstance(value, Tensor):
         raise TypeError
-    return value.detach()
+    return value

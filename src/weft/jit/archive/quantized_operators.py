@@ -77,7 +77,7 @@ def _each_dim(name: str) -> list[str]:
 
 @composed("quantized::linear_prepack", "quantized::linear_prepack_fp16")
 def linear_prepack(W: Tensor, B: Tensor | None = None) -> LinearPackedParams:
-    return LinearPackedParams(W, None if B is None else B.detach())
+    return LinearPackedParams(W, _C.ones(1), _C.zeros(1), None if B is None else B.detach())
 
 
 @composed("quantized::linear_unpack", "quantized::linear_unpack_fp16")
@@ -87,7 +87,7 @@ def linear_unpack(W_prepack: LinearPackedParams) -> tuple[Tensor, Tensor | None]
 
 @composed("quantized::linear_dynamic")
 def linear_dynamic(X: Tensor, W_prepack: LinearPackedParams, reduce_range: bool = False) -> Tensor:
-    return F.linear(rounded_by_range(X, reduce_range), W_prepack.weight, W_prepack.bias)
+    return F.linear(rounded_by_range(X, reduce_range), W_prepack.weight(), W_prepack.bias)
 
 
 @composed("quantized::linear_relu_dynamic")
@@ -99,21 +99,21 @@ def linear_relu_dynamic(
 
 @composed("quantized::linear_dynamic_fp16")
 def linear_dynamic_fp16(X: Tensor, W_prepack: LinearPackedParams) -> Tensor:
-    return F.linear(X, W_prepack.weight.half().float(), W_prepack.bias)
+    return F.linear(X, W_prepack.weight().half().float(), W_prepack.bias)
 
 
 @composed("quantized::linear")
 def linear(
     X: Tensor, W_prepack: LinearPackedParams, Y_scale_i: float, Y_zero_point_i: int
 ) -> Tensor:
-    return rounded(F.linear(X, W_prepack.weight, W_prepack.bias), Y_scale_i, Y_zero_point_i)
+    return rounded(F.linear(X, W_prepack.weight(), W_prepack.bias), Y_scale_i, Y_zero_point_i)
 
 
 @composed("quantized::linear_relu")
 def linear_relu(
     X: Tensor, W_prepack: LinearPackedParams, Y_scale_i: float, Y_zero_point_i: int
 ) -> Tensor:
-    y = F.linear(X, W_prepack.weight, W_prepack.bias).relu()
+    y = F.linear(X, W_prepack.weight(), W_prepack.bias).relu()
     return rounded(y, Y_scale_i, Y_zero_point_i)
 
 
@@ -122,7 +122,7 @@ def linear_leaky_relu(
     X: Tensor, W_prepack: LinearPackedParams, Y_scale_i: float, Y_zero_point_i: int,
     negative_slope: float,
 ) -> Tensor:  # fmt: skip
-    y = F.leaky_relu(F.linear(X, W_prepack.weight, W_prepack.bias), negative_slope)
+    y = F.leaky_relu(F.linear(X, W_prepack.weight(), W_prepack.bias), negative_slope)
     return rounded(y, Y_scale_i, Y_zero_point_i)
 
 
@@ -144,7 +144,9 @@ def conv_transpose_prepack(
     output_padding: list[int], dilation: list[int], groups: int,
 ) -> ConvPackedParams:  # fmt: skip
     bias = None if bias is None else bias.detach()
-    return ConvPackedParams(weight, bias, stride, padding, output_padding, dilation, groups)
+    return ConvPackedParams(
+        weight, _C.ones(1), _C.zeros(1), bias, stride, padding, output_padding, dilation, groups
+    )
 
 
 @composed(
@@ -155,7 +157,7 @@ def conv_unpack(packed_weights: ConvPackedParams) -> tuple[Tensor, Tensor | None
 
 
 def _convolution(x: Tensor, p: ConvPackedParams, transposed: bool) -> Tensor:
-    weight = p.weight
+    weight = p.weight()
     line = weight.dim() == 4 and x.dim() == 3  # one of images with a single row
     if weight.dim() == 3:  # packed by a program
         weight, line = weight.unsqueeze(2), True

@@ -4,7 +4,8 @@
 
 A call of a function from within itself stays, and so does a call that would make the graph too
 large. Large functions that are called often are compiled once instead: their calls are redirected
-to the optimised function. Nodes remember where they were called from.
+to the optimised function. Calls that `quantized` waits for stay. Nodes remember where they were
+called from.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Mapping
 
 from weft.jit.ir import ClassType, Function, clone_node
 from weft.jit.ir.graph import Block, Graph, Node, Value
+from weft.jit.passes import quantized
 from weft.jit.passes.options import DEFAULT, Options
 
 
@@ -40,7 +42,7 @@ def called_often(graph: Graph) -> list[Function]:
     def visit(inner: Graph) -> None:
         for node in inner.walk():
             function = callee(node)
-            if function is None:
+            if function is None or quantized.stays(node):
                 continue
             known = function in counts
             counts[function] = counts.get(function, 0) + 1
@@ -71,6 +73,8 @@ class _Inliner:
             self.block(block, callers)
         function = callee(node)
         if function is None or function in callers or function in self.redirected:
+            return
+        if quantized.stays(node):
             return
         if function in self.shared:
             self._redirect(node, self.shared[function])

@@ -1,0 +1,226 @@
+"""Quantised tensors as the integers that they are.
+
+    %y : Tensor = prim::CallFunction[function=@conv](%x, %weight, %scale, %zero)
+        =>  %t : (Tensor, float, int) = prim::CallFunction[function=@conv_integers](%x', ...)
+
+A program of an archive has for a quantised tensor the numbers that it stands for, and functions of
+weft for its operators. For some of them other functions are registered here, which take and give
+integers with their scale and zero point. Values between them stay integers; who else asks gets the
+numbers. Calls of such functions are not inlined before this has seen them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from weft.jit.ir import FLOAT, INT, TENSOR, Function, Graph, Node, TupleType, Value
+from weft.jit.ir import types as ty
+from weft.jit.ir.graph import Block
+from weft.jit.ir.relations import is_subtype
+from weft.jit.passes.operators import has_tag, operator_of, written_tensors
+
+INTEGERS = TupleType((TENSOR, FLOAT, INT))
+#: by names of functions and operators what takes integers in their place
+FUNCTIONS: dict[str, Callable[[], Function]] = {}
+#: names of functions whose results are rounded to the scale and zero point that they are told
+ROUNDED: set[str] = set()
+#: names of functions that are called for what has no integers of 8 bits: nobody inlines them
+SELDOM: set[str] = set()
+#: names of FUNCTIONS that programs without quantised tensors have as well
+COMMON: set[str] = set()
+_NUMBERS, _QUANTIZE = "numbers", "quantize"  # among FUNCTIONS: what goes from one to the other
+_INSTANCE = re.compile(r"__\d+$")  # of a function compiled for further types
+
+
+def register_ends(numbers: Callable[[], Function], integers: Callable[[], Function]) -> None:
+    """Registers what gives the numbers of integers, and the integers of numbers that are known to
+    be of a scale and zero point."""
+    FUNCTIONS[_NUMBERS], FUNCTIONS[_QUANTIZE] = numbers, integers
+
+
+def name_of(node: Node) -> str:
+    """The name of the function that a node calls, "" where it calls none."""
+    if node.kind != "prim::CallFunction" or not FUNCTIONS:
+        return ""
+    return _INSTANCE.sub("", node.attrs["function"].name)
+
+
+def is_waiting(node: Node) -> bool:
+    """Whether a node calls such a function."""
+    name = name_of(node)
+    return name in FUNCTIONS or name in ROUNDED
+
+
+def is_quantized(node: Node) -> bool:
+    """Whether a node is an operator of quantised tensors, not one that others have, too."""
+    return is_waiting(node) and name_of(node) not in COMMON
+
+
+def stays(node: Node) -> bool:
+    """Whether a call is not to be inlined, or not yet."""
+    return is_waiting(node) or name_of(node) in SELDOM
+
+
+def run(graph: Graph) -> bool:
+    """Puts integers in the place of numbers wherever functions are known that take them; the calls
+    that are left may be inlined. True if there was one."""
+    if not FUNCTIONS or not any(map(is_waiting, graph.walk())):
+        return False
+    lowering = _Lowering(graph)
+    lowering.block(graph.block)
+    lowering.finish()
+    return True
+
+
+class _Lowering:
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.forms: dict[Value, Value] = {}  # integers by numbers
+        self.lists: dict[Value, list[Value]] = {}
+        # What is written to in place would have to be written to in both forms.
+        self.may_change = any(True for node in graph.walk() for _ in written_tensors(node))
+
+    def block(self, block: Block) -> None:
+        for node in list(block):
+            for inner in node.blocks:
+                self.block(inner)
+            if is_waiting(node):
+                self.call(node)
+            elif self.may_change:
+                continue
+            elif node.kind == "prim::If":
+                self.branches(node)
+            elif node.kind == "prim::ListConstruct" and self.forms.keys() >= {*node.inputs}:
+                self.lists[node.output] = [self.forms[v] for v in node.inputs]
+            elif any(v in self.forms or v in self.lists for v in node.inputs):
+                self.operator(node)
+
+    def call(self, node: Node) -> None:
+        made = self.lowered(node, FUNCTIONS.get(name_of(node)))
+        if made is None:  # by numbers
+            function = node.attrs["function"]
+            node.attrs["function"] = Function(
+                f"{function.name}.numbers", function.graph, function.arg_names
+            )
+            if name_of_rounded(node, function) and not self.may_change:
+                with self.graph.inserting(after=node), self.graph.at_range(node.range):
+                    self.forms[node.output] = self.emit(
+                        FUNCTIONS[_QUANTIZE](), [node.output, *node.inputs[-2:]], INTEGERS
+                    )
+
+    def lowered(self, node: Node, function: Callable[[], Function] | None) -> Value | None:
+        """The call of what takes integers; None where its arguments are none."""
+        made = None if function is None else function()
+        if made is None or len(made.graph.inputs) != len(node.inputs):
+            return None
+        result = made.return_type
+        if self.may_change and INTEGERS in (result, *(v.type for v in made.graph.inputs)):
+            return None
+        with self.graph.inserting(before=node), self.graph.at_range(node.range):
+            given = [self.given(v, p.type) for v, p in zip(node.inputs, made.graph.inputs)]
+            if None in given:
+                return None
+            output = self.emit(made, given, result)
+        if result == INTEGERS:
+            self.forms[node.output] = output
+        else:
+            node.output.replace_all_uses_with(output)
+            node.destroy()
+        return output
+
+    def given(self, value: Value, wanted: ty.Type) -> Value | None:
+        """A value as an argument of that type."""
+        if wanted == INTEGERS:
+            return self.forms.get(value)
+        if wanted == ty.ListType(INTEGERS):
+            items = self.lists.get(value)
+            if not items:
+                return None
+            return self.graph.emit("prim::ListConstruct", items, [wanted]).output
+        return value if is_subtype(value.type, wanted) else None
+
+    def emit(self, function: Function, inputs: list[Value], type: ty.Type) -> Value:
+        attrs = {"function": function}
+        return self.graph.emit("prim::CallFunction", inputs, [type], attrs).output
+
+    def operator(self, node: Node) -> None:
+        """An operator of integers, or one that moves them, or asks for sizes alone."""
+        if self.lowered(node, FUNCTIONS.get(node.name)) is not None:
+            return
+        first = self.forms.get(node.inputs[0])
+        if first is None or any(v in self.forms for v in node.inputs[1:]):
+            return
+        with self.graph.inserting(before=node), self.graph.at_range(node.range):
+            if has_tag(node, "metadata"):
+                node.set_input(0, self.item(first, 0))
+            elif _moves(node):
+                inputs = [self.item(first, 0), *node.inputs[1:]]
+                moved = self.graph.emit(node.kind, inputs, [TENSOR], node.attrs).output
+                parts = [moved, self.item(first, 1), self.item(first, 2)]
+                self.forms[node.output] = self.graph.emit(
+                    "prim::TupleConstruct", parts, [INTEGERS]
+                ).output
+
+    def item(self, form: Value, index: int) -> Value:
+        type = INTEGERS.elems[index]
+        return self.graph.emit("prim::TupleIndex", [form], [type], {"index": index}).output
+
+    def branches(self, node: Node) -> None:
+        """Results that are integers in both branches."""
+        for index, value in enumerate(list(node.outputs)):
+            ends = [self.forms.get(block.returns[index]) for block in node.blocks]
+            if None not in ends:
+                for block, end in zip(node.blocks, ends):
+                    block.set_returns([*block.returns, end])
+                self.forms[value] = node.add_output(INTEGERS)
+
+    def finish(self) -> None:
+        """Gives numbers to those who ask for them; the nodes that made them go."""
+        for value, form in reversed(self.forms.items()):
+            node, made = value.node, form.node
+            assert node is not None and made is not None
+            if node.kind == "prim::If":
+                self.leave(value, form, node)
+            elif name_of_numbers(node):
+                continue
+            else:
+                self.show(value, form, made)
+                node.destroy()
+
+    def show(self, value: Value, form: Value, made: Node) -> None:
+        if value.has_uses:
+            with self.graph.inserting(after=made), self.graph.at_range(made.range):
+                numbers = self.emit(FUNCTIONS[_NUMBERS](), [form], TENSOR)
+            value.replace_all_uses_with(numbers)
+
+    def leave(self, value: Value, form: Value, node: Node) -> None:
+        self.show(value, form, node)
+        index = node.outputs.index(value)
+        for block in node.blocks:
+            block.set_returns([*block.returns[:index], *block.returns[index + 1 :]])
+        node.remove_output(index)
+
+
+def _moves(node: Node) -> bool:
+    """Whether each element of its result is one of its first argument."""
+    operator = operator_of(node)
+    if operator is None or operator.row is None or [v.type for v in node.outputs] != [TENSOR]:
+        return False
+    if "picks" in operator.tags:
+        return True
+    alias, others = operator.args[0].alias, {ty.non_none(arg.type) for arg in operator.args[1:]}
+    is_view = bool(alias) and operator.returns[0].alias == alias and not operator.writes
+    return is_view and not others & {TENSOR, ty.DTYPE} and "view_dtype" not in operator.tags
+
+
+def name_of_rounded(node: Node, function: Function) -> bool:
+    """Whether the last two arguments are the scale and zero point of the result."""
+    name = _INSTANCE.sub("", function.name)
+    last = tuple(v.type for v in node.inputs[-2:])
+    return name in ROUNDED and last == (FLOAT, INT)
+
+
+def name_of_numbers(node: Node) -> bool:
+    """Whether a node is a call by numbers."""
+    return node.kind == "prim::CallFunction" and node.attrs["function"].name.endswith(".numbers")
