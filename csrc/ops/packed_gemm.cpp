@@ -9,6 +9,7 @@
 
 #include "core/thread_pool.h"
 #include "ops/amx.h"
+#include "ops/byte_quads.h"
 #include "ops/packed_tile.h"
 #include "ops/vector.h"
 
@@ -24,59 +25,28 @@ struct Floats {
   }
 };
 #if defined(__x86_64__)
-// An instruction that adds the products of small numbers to a sum.
-#define DEFINE_WORDS(Name, Sum, instruction)                                       \
-  struct Name {                                                                    \
-    using Number = Sum;                                                            \
-    template <class Vector>                                                        \
-    WEFT_INLINE static void add(Vector& sum, const float* x, const Vector& line) { \
-      typedef int32_t Words __attribute__((vector_size(sizeof(Vector))));          \
-      int32_t word;                                                                \
-      std::memcpy(&word, x, sizeof(word));                                         \
-      const Words words = Words{} + word;                                          \
-      Vector next = sum; /* an array that asm writes to would lie in memory */     \
-      asm(instruction : "+v"(next) : "v"(line), "v"(words));                       \
-      sum = next;                                                                  \
-    }                                                                              \
-  };
-DEFINE_WORDS(BFloat16Pairs, float, "vdpbf16ps %2, %1, %0")
-DEFINE_WORDS(Int8Quads, uint32_t, "vpdpbusd %1, %2, %0")
-#undef DEFINE_WORDS
+struct BFloat16Pairs {
+  using Number = float;
+  template <class Vector>
+  WEFT_INLINE static void add(Vector& sum, const float* x, const Vector& line) {
+    using Words = weft::Vector<int32_t, sizeof(Vector)>;
+    int32_t word;
+    std::memcpy(&word, x, sizeof(word));
+    const Words words = Words{} + word;
+    Vector next = sum; /* an array that asm writes to would lie in memory */
+    asm("vdpbf16ps %2, %1, %0" : "+v"(next) : "v"(line), "v"(words));
+    sum = next;
+  }
+};
 #endif
-
-// The same without such an instruction: of both factors the even and the odd bytes, as numbers of
-// 16 bits whose products are added by pairs.
-struct Int8Halves {
+template <class By>
+struct Int8Quads {
   using Number = uint32_t;
   template <class Vector>
   WEFT_INLINE static void add(Vector& sum, const float* x, const Vector& line) {
-    using Halves = weft::Vector<int16_t, sizeof(Vector)>;
     uint32_t word;
     std::memcpy(&word, x, sizeof(word));
-    constexpr uint32_t kEven = 0x00FF00FF;
-    const Vector even = Vector{} + (word & kEven), odd = Vector{} + (word >> 8 & kEven);
-    const Halves halves = reinterpret_cast<Halves>(line), low = halves << 8;
-    add_pairs(sum, even, reinterpret_cast<Vector>(Halves(low >> 8)));
-    add_pairs(sum, odd, reinterpret_cast<Vector>(Halves(halves >> 8)));
-  }
-
- private:
-  template <class Vector>
-  WEFT_INLINE static void add_pairs(Vector& sum, const Vector& a, const Vector& b) {
-#if defined(__x86_64__)
-    Vector products = a;
-    if constexpr (sizeof(Vector) == 16) {
-      asm("pmaddwd %1, %0" : "+x"(products) : "x"(b));
-    } else {
-      asm("vpmaddwd %1, %0, %0" : "+v"(products) : "v"(b));
-    }
-    sum += products;
-#else
-    using Words = weft::Vector<int32_t, sizeof(Vector)>;
-    const Words both = reinterpret_cast<Words>(b), low = both << 16;
-    sum += (a & 0xFFFF) * reinterpret_cast<Vector>(Words(low >> 16));
-    sum += (a >> 16) * reinterpret_cast<Vector>(Words(both >> 16));
-#endif
+    By::add(sum, Vector{} + word, line);
   }
 };
 
@@ -135,7 +105,7 @@ WEFT_INLINE void tile(const Task& t) {
   }
 #define DEFINE(level, target, width)                                                      \
   DEFINE_TILES(level, Floats, target, width, (width == 64 ? 12 : width == 32 ? 6 : 3))    \
-  DEFINE_TILES(halves_##level, Int8Halves, target, width, (width == 64 ? 12 : width == 32 ? 4 : 2))
+  DEFINE_TILES(halves_##level, Int8Quads<ByHalves>, target, width, (width == 64 ? 12 : width == 32 ? 4 : 2))
 WEFT_LEVELS(DEFINE)
 #undef DEFINE
 
@@ -144,7 +114,7 @@ Tiles tiles_halves() { WEFT_PICK(tiles_halves); }
 
 #if defined(__x86_64__)
 DEFINE_TILES(pairs, BFloat16Pairs, WEFT_TARGET_V4, 64, 12)
-DEFINE_TILES(quads, Int8Quads, WEFT_TARGET_V4, 64, 12)
+DEFINE_TILES(quads, Int8Quads<ByFours>, WEFT_TARGET_V4, 64, 12)
 
 Tiles word_tiles(Elements of) {
   if (has_amx()) return amx_tiles(of);

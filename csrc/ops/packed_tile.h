@@ -40,10 +40,10 @@ struct BytesOf {
   typedef uint8_t type __attribute__((vector_size(kCount)));
 };
 
-// Numbers held between two, rounded to even, as bytes: what is added leaves no bits behind the
-// point. NaN becomes the lowest one.
+// Numbers held between two, rounded to even: what is added leaves no bits behind the point. NaN
+// becomes the lowest one.
 template <class Floats>
-WEFT_INLINE auto rounded(const Floats& given, const Held& held) {
+WEFT_INLINE auto rounded_words(const Floats& given, const Held& held) {
   Floats x = given;
   using Whole = weft::Vector<int32_t, sizeof(Floats)>;
   constexpr float kPoint = 12582912.0f;  // 1.5 * 2^23
@@ -51,8 +51,12 @@ WEFT_INLINE auto rounded(const Floats& given, const Held& held) {
   x = x > held.low ? x : Floats{} + held.low;
   x = x < held.high ? x : Floats{} + held.high;
   x += kPoint;
-  const Whole whole = reinterpret_cast<Whole>(x) - (kBits - held.zero_point);
-  return __builtin_convertvector(whole, typename BytesOf<sizeof(Floats) / sizeof(float)>::type);
+  return Whole(reinterpret_cast<Whole>(x) - (kBits - held.zero_point));
+}
+// The same as bytes.
+template <class Floats>
+WEFT_INLINE auto rounded(const Floats& given, const Held& held) {
+  return __builtin_convertvector(rounded_words(given, held), typename BytesOf<sizeof(Floats) / sizeof(float)>::type);
 }
 
 // Writes what `to` makes of the sums of some rows.

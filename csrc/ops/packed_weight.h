@@ -23,6 +23,7 @@ enum class PackedForm : uint8_t {
   PairStrips,
   Grouped,
   Quads,
+  Taps,
   Gates  // the last one: its order is the processor's, so files have none
 };
 

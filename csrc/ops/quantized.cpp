@@ -118,16 +118,6 @@ Sinks::Sinks(const Weight& weight, const Steps& in, const Result& result,
 
 blas::Requantised Sinks::of(int64_t group) const { return base_.at(0, group * stride_); }
 
-Columns Sinks::joined(int64_t groups) const {
-  Columns all;
-  for (int64_t group = 0; group < groups; ++group) {
-    const auto at = static_cast<size_t>(group * stride_);
-    all.columns.push_back(columns_[at]);
-    all.bias.push_back(bias_[at]), all.scale.push_back(scale_[at]);
-  }
-  return all;
-}
-
 void multiply(int64_t m, int64_t n, int64_t words, RowsOf rows, const float* strips,
               const blas::Requantised& to, void* out, int64_t row) {
   constexpr int64_t kMost = 192, kLeast = 24, kWords = 64 << 10;  // of a block of rows

@@ -38,7 +38,6 @@ struct Weight {
   float scale(int64_t row) const { return scales_[scales_.size() == 1 ? 0 : static_cast<size_t>(row)]; }
   int32_t zero(int64_t row) const { return zeros_[zeros_.size() == 1 ? 0 : static_cast<size_t>(row)]; }
   bool has_zeros() const;
-  void without_zeros() { zeros_.assign(1, 0); }
 
  private:
   std::vector<float> scales_;
@@ -56,12 +55,6 @@ struct Result {
   bool relu;
 };
 
-// What Requantised says of columns beside each other.
-struct Columns {
-  std::vector<int32_t> columns;
-  std::vector<float> bias, scale;
-};
-
 // Requantised of all groups, each from a whole number of strips on.
 class Sinks {
  public:
@@ -69,8 +62,6 @@ class Sinks {
   Sinks(const Weight& weight, const Steps& in, const Result& result,
         FunctionRef<const int32_t*(int64_t group)> sums);
   blas::Requantised of(int64_t group) const;
-  // Those of the first columns of all groups.
-  Columns joined(int64_t groups) const;
 
  private:
   blas::Requantised base_;

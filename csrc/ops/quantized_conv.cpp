@@ -4,6 +4,7 @@
 
 #include "core/thread_pool.h"
 #include "native_quantized.h"
+#include "ops/byte_quads.h"
 #include "ops/conv.h"
 #include "ops/packed_tile.h"
 #include "ops/quantized.h"
@@ -12,11 +13,9 @@
 #include "ops_views.h"
 
 namespace weft::native {
+namespace quantized {
 namespace {
 
-using quantized::Result;
-using quantized::Steps;
-using quantized::Weight;
 constexpr size_t kDims = 3;  // of an image; those in front have one row
 
 // One direction of images, kernels and results.
@@ -66,12 +65,12 @@ Images images_of(const char* op, const Tensor& input, const Weight& w, IntList s
   return g;
 }
 
-// The images with channels together, those of each group filled up to whole words with `zero`.
-// Those that lie so are read where they lie.
-Tensor by_places(const Images& g, const Tensor& input, int32_t zero, bool is_filled) {
+// The images with channels together, `line` of them for each place: those of a group are filled up
+// to `aligned` with `zero`. Those that lie so are read where they lie.
+Tensor by_places(const Images& g, const Tensor& input, int32_t zero, int64_t aligned,
+                 int64_t line) {
   const Dims& sizes = input.sizes();
-  const int64_t channels = g.channels, of_group = channels / g.groups,
-                aligned = is_filled ? g.group_channels : of_group, line = g.groups * aligned;
+  const int64_t channels = g.channels, of_group = channels / g.groups;
   const Dims& strides = input.strides();
   bool lies_so = line == channels && strides[1] == 1 && input.offset() % 4 == 0;
   int64_t step = channels;
@@ -82,14 +81,17 @@ Tensor by_places(const Images& g, const Tensor& input, int32_t zero, bool is_fil
   const Tensor out = Tensor::empty(flat, DType::U8, input.device());
   const auto* from = dense.data_as<const uint8_t>();
   auto* to = out.data_as<uint8_t>();
-  parallel_for(g.batch * places, grain_of(line), [&](int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; ++p) {
-      const uint8_t* at = from + p / places * channels * places + p % places;
-      uint8_t* place = to + p * line;
-      for (int64_t group = 0; group < g.groups; ++group, place += aligned) {
-        int64_t c = 0;
-        for (; c < of_group; ++c, at += places) place[c] = *at;
-        for (; c < aligned; ++c) place[c] = static_cast<uint8_t>(zero);
+  if (line > channels) std::memset(to, zero, static_cast<size_t>(out.numel()));
+  constexpr int64_t kBlock = 256;  // places that are written channel by channel
+  const int64_t blocks = (places + kBlock - 1) / kBlock;
+  parallel_for(g.batch * blocks, grain_of(line * kBlock), [&](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; ++b) {
+      const int64_t first = b % blocks * kBlock, count = std::min(kBlock, places - first);
+      for (int64_t c = 0; c < channels; ++c) {
+        const uint8_t* plane = from + (b / blocks * channels + c) * places + first;
+        uint8_t* place = to + (b / blocks * places + first) * line;
+        place += c / of_group * aligned + c % of_group;
+        for (int64_t p = 0; p < count; ++p) place[p * line] = plane[p];
       }
     }
   });
@@ -150,19 +152,19 @@ void unroll(const Images& g, const uint8_t* images, int64_t group, int32_t zero,
 
 void by_products(const Images& g, const Tensor& input, const Steps& in, const Weight& weight,
                  const Result& result, uint8_t* out) {
-  const Tensor x = by_places(g, input, in.zero_point, true);
+  const Tensor x = by_places(g, input, in.zero_point, g.group_channels, g.line());
   const int64_t n = weight.group_rows(), words = weight.words(), rows = g.batch * g.positions();
   const int64_t size = blas::packed_size(words, n) + blas::strips_of(n) * blas::kStrip;
-  const Ref<PackedWeight> strips = quantized::packed(weight);
+  const Ref<PackedWeight> strips = packed(weight);
   const float* const b = strips->data();
-  const quantized::Sinks sinks(weight, in, result, [&](int64_t group) {
+  const Sinks sinks(weight, in, result, [&](int64_t group) {
     return reinterpret_cast<const int32_t*>(b + group * size + blas::packed_size(words, n));
   });
   const auto* images = x.data_as<const uint8_t>();
   for (int64_t group = 0; group < g.groups; ++group) {
-    quantized::multiply(
+    multiply(
         rows, n, words,
-        [&](int64_t first, int64_t count, float* room) -> quantized::Rows {
+        [&](int64_t first, int64_t count, float* room) -> Rows {
           if (g.is_pointwise()) {
             const uint8_t* at = images + first * g.line() + group * g.group_channels;
             return {reinterpret_cast<const float*>(at), g.line() / 4};
@@ -174,115 +176,197 @@ void by_products(const Images& g, const Tensor& input, const Steps& in, const We
   }
 }
 
-// Taps of channels as numbers whose products fit 32 bits, tap by tap, less the zero points.
-std::vector<int32_t> taps_of(const Weight& weight) {
-  const Tensor dense = in_order(weight.values);
-  const auto* from = dense.data_as<const int8_t>();
-  const int64_t channels = weight.rows(), taps = weight.taps();
-  std::vector<int32_t> to(static_cast<size_t>(channels * taps + blas::kStrip));
-  for (int64_t c = 0; c < channels; ++c) {
-    for (int64_t t = 0; t < taps; ++t) {
-      to[static_cast<size_t>(t * channels + c)] = from[c * taps + t] - weight.zero(c);
-    }
-  }
-  return to;
+#if defined(__x86_64__)
+
+// Channels beside each other are folded 64 at a time. A vector of words has those of four taps for
+// every fourth four of 16 channels: so bytes that are put together and taken apart lie.
+constexpr int64_t kLanes = 64;
+int64_t lane_of(int64_t channel) {
+  return channel / kLanes * kLanes + channel % 16 / 4 * 16 + channel % kLanes / 16 * 4 + channel % 4;
 }
+int64_t whole_lanes(int64_t channels) { return (channels + kLanes - 1) / kLanes * kLanes; }
 
-struct Channel {
-  const int32_t *taps, *columns;
-  const float *bias, *scale;
-};
-
-// One position: at[t] are the channels that tap t meets.
-template <int kLanes>
-WEFT_INLINE void fold_position(const uint8_t* const* at, int64_t taps, int64_t channels, int64_t c,
-                               const Channel& of, const blas::Requantised& to, uint8_t* out) {
-  using Bytes = blas::BytesOf<kLanes>::type;
-  using Whole = Vector<int32_t, kLanes * 4>;
-  using Floats = Vector<float, kLanes * 4>;
-  Whole sum;
-  load(sum, of.columns + c);
-  for (int64_t t = 0; t < taps; ++t) {
-    Bytes bytes;
-    Whole by;
-    std::memcpy(&bytes, at[t] + c, kLanes);
-    load(by, of.taps + t * channels + c);
-    sum += __builtin_convertvector(bytes, Whole) * by;
-  }
-  Floats bias, scale;
-  load(bias, of.bias + c), load(scale, of.scale + c);
-  const Floats x = (__builtin_convertvector(sum, Floats) + bias) * scale;
-  const auto bytes = blas::rounded(x, to.held);
-  std::memcpy(out + c, &bytes, kLanes);
-}
-
-void by_channels(const Images& g, const Tensor& input, const Steps& in, const Weight& given,
-                 const Result& result, uint8_t* out) {
-  const Tensor x = by_places(g, input, in.zero_point, false);
-  const std::vector<int32_t> taps = taps_of(given);
-  const int64_t channels = g.channels, count = given.taps();
-  std::vector<int32_t> sums(static_cast<size_t>(channels));
-  for (int64_t t = 0; t < count; ++t) {
-    for (int64_t c = 0; c < channels; ++c) sums[c] += taps[t * channels + c];
-  }
-  Weight weight = given;  // whose zero points the taps have
-  weight.without_zeros();
-  const quantized::Sinks sinks(weight, in, result, [&](int64_t group) { return &sums[group]; });
-  const quantized::Columns line = sinks.joined(channels);
-  const Channel of{taps.data(), line.columns.data(), line.bias.data(), line.scale.data()};
-  const std::vector<uint8_t> border(static_cast<size_t>(channels) + 64,
-                                    static_cast<uint8_t>(in.zero_point));
-  const auto* images = x.data_as<const uint8_t>();
-  const Axis &d = g.axes[0], &h = g.axes[1], &w = g.axes[2];
-  const blas::Requantised to = sinks.of(0);
-  parallel_for(g.batch * g.positions(), grain_of(channels * count), [&](int64_t begin, int64_t end) {
-    std::vector<const uint8_t*> at(static_cast<size_t>(count));
-    for (int64_t p = begin; p < end; ++p) {
-      const int64_t left = p % w.out * w.stride - w.padding,
-                    top = p / w.out % h.out * h.stride - h.padding,
-                    front = p / w.out / h.out % d.out * d.stride - d.padding;
-      const uint8_t* const image = images + p / g.positions() * g.places() * channels;
-      size_t t = 0;
-      for (int64_t i = 0; i < d.kernel; ++i) {
-        for (int64_t j = 0; j < h.kernel; ++j) {
-          for (int64_t k = 0; k < w.kernel; ++k, ++t) {
-            const int64_t slice = front + i * d.dilation, row = top + j * h.dilation,
-                          column = left + k * w.dilation;
-            const bool hit = slice >= 0 && slice < d.size && row >= 0 && row < h.size &&
-                             column >= 0 && column < w.size;
-            at[t] = hit ? image + ((slice * h.size + row) * w.size + column) * channels
-                        : border.data();
-          }
-        }
+// Taps as bytes: fours of them in words, whose places are the lanes of channels; and behind them
+// their sums (int32), by channels.
+Ref<PackedWeight> packed_taps(const Weight& weight) {
+  const int64_t channels = weight.rows(), taps = weight.taps(), lanes = whole_lanes(channels);
+  const int64_t words = (taps + 3) / 4 * lanes;
+  return packed_weight(weight.values, PackedForm::Taps, 1, words + channels, [&](float* to) {
+    const Tensor dense = in_order(weight.values);
+    const auto* from = dense.data_as<const int8_t>();
+    auto* bytes = reinterpret_cast<int8_t*>(to);
+    auto* sums = reinterpret_cast<int32_t*>(to + words);
+    std::memset(to, 0, static_cast<size_t>(words) * sizeof(float));
+    for (int64_t c = 0; c < channels; ++c) {
+      sums[c] = 0;
+      for (int64_t t = 0; t < taps; ++t) {
+        const int8_t tap = from[c * taps + t];
+        bytes[(t / 4 * lanes + lane_of(c)) * 4 + t % 4] = tap;
+        sums[c] += tap;
       }
-      at_level([](auto, const uint8_t* const* from, int64_t n, int64_t all, const Channel* each,
-                  const blas::Requantised* into, uint8_t* result_at) WEFT_INLINED {
-        int64_t c = 0;
-        for (; c + 16 <= all; c += 16) fold_position<16>(from, n, all, c, *each, *into, result_at);
-        if (c < all && all >= 16) {
-          fold_position<16>(from, n, all, all - 16, *each, *into, result_at);
-        } else {
-          for (; c + 4 <= all; c += 4) fold_position<4>(from, n, all, c, *each, *into, result_at);
-          if (c < all && all >= 4) fold_position<4>(from, n, all, all - 4, *each, *into, result_at);
-        }
-      }, at.data(), count, channels, &of, &to, out + p * channels);
     }
   });
 }
 
+struct Taps {
+  const float* words;
+  int64_t fours, lanes;  // words of a four
+  const int32_t* columns;
+  const float *bias, *scale;
+  blas::Held held;
+};
+
+// Writes channels of one position, as many as kBytes, from channel c on; at[t] + c are those that
+// tap t meets.
+template <int kBytes, class By>
+WEFT_INLINE void fold_channels(const Taps& taps, const uint8_t* const* at, int64_t c, uint8_t* out) {
+  using Words = Vector<uint32_t, kBytes>;
+  using Whole = Vector<int32_t, kBytes>;
+  using Floats = Vector<float, kBytes>;
+  const int64_t lane = c / kLanes * kLanes + c % kLanes / 4;
+  Words sums[4];
+  for (int q = 0; q < 4; ++q) {
+    load(sums[q], reinterpret_cast<const uint32_t*>(taps.columns) + lane + q * 16);
+  }
+  const auto* words = reinterpret_cast<const uint32_t*>(taps.words) + lane;
+  for (int64_t four = 0; four < taps.fours; ++four, at += 4, words += taps.lanes) {
+    Words x[4];
+    for (int t = 0; t < 4; ++t) std::memcpy(&x[t], at[t] + c, kBytes);
+    const Words low[2] = {blas::low_bytes(x[0], x[1]), blas::low_bytes(x[2], x[3])},
+                high[2] = {blas::high_bytes(x[0], x[1]), blas::high_bytes(x[2], x[3])};
+    const Words met[4] = {
+        blas::low_halves(low[0], low[1]), blas::high_halves(low[0], low[1]),
+        blas::low_halves(high[0], high[1]), blas::high_halves(high[0], high[1])};
+#pragma GCC unroll 4
+    for (int q = 0; q < 4; ++q) {
+      Words by;
+      load(by, words + q * 16);
+      By::add(sums[q], met[q], by);
+    }
+  }
+  Whole steps[4];
+#pragma GCC unroll 4
+  for (int q = 0; q < 4; ++q) {
+    Floats bias, scale, x = __builtin_convertvector(reinterpret_cast<Whole>(sums[q]), Floats);
+    load(bias, taps.bias + lane + q * 16), load(scale, taps.scale + lane + q * 16);
+    x = (x + bias) * scale;
+    steps[q] = blas::rounded_words(x, taps.held);
+  }
+  const Whole bytes = blas::bytes_of(blas::halves_of(steps[0], steps[1]),
+                                     blas::halves_of(steps[2], steps[3]));
+  std::memcpy(out + c, &bytes, kBytes);
+}
+
+// All channels of a position.
+template <int kWidest, class By>
+WEFT_INLINE void fold_position(const Taps& taps, const uint8_t** at, int64_t channels,
+                               uint8_t* out) {
+  int64_t c = 0;
+  for (; c + kWidest <= channels; c += kWidest) fold_channels<kWidest, By>(taps, at, c, out);
+  if constexpr (kWidest > 32) {
+    if (c + 32 <= channels) fold_channels<32, By>(taps, at, c, out), c += 32;
+  }
+  if constexpr (kWidest > 16) {
+    if (c + 16 <= channels) fold_channels<16, By>(taps, at, c, out), c += 16;
+  }
+  if (c == channels) return;
+  uint8_t last[kLanes + 16];
+  fold_channels<16, By>(taps, at, c, last - c);
+  std::copy_n(last, channels - c, out + c);
+}
+
+// The positions of one line of results: y and z of a position are the same.
+template <int kWidest, class By>
+WEFT_INLINE void fold_line(const Images& g, const Taps& taps, const uint8_t* images, int64_t line,
+                           const uint8_t* border, int64_t row, const uint8_t** at, uint8_t* out) {
+  const Axis &d = g.axes[0], &h = g.axes[1], &w = g.axes[2];
+  const int64_t top = row % h.out * h.stride - h.padding,
+                front = row / h.out % d.out * d.stride - d.padding;
+  const uint8_t* const image = images + row / h.out / d.out * g.places() * line;
+  for (int64_t x = 0; x < w.out; ++x, out += g.channels) {
+    const uint8_t** tap = at;
+    for (int64_t i = 0; i < d.kernel; ++i) {
+      for (int64_t j = 0; j < h.kernel; ++j) {
+        const int64_t slice = front + i * d.dilation, y = top + j * h.dilation;
+        const bool hit = slice >= 0 && slice < d.size && y >= 0 && y < h.size;
+        const uint8_t* const from = hit ? image + (slice * h.size + y) * w.size * line : image;
+        int64_t column = x * w.stride - w.padding;
+        for (int64_t k = 0; k < w.kernel; ++k, column += w.dilation) {
+          const bool inside = hit && column >= 0 && column < w.size;
+          *tap++ = inside ? from + column * line : border;
+        }
+      }
+    }
+    fold_position<kWidest, By>(taps, at, g.channels, out);
+  }
+}
+
+void by_channels(const Images& g, const Tensor& input, const Steps& in, const Weight& weight,
+                 const Result& result, uint8_t* out) {
+  const int64_t channels = g.channels, line = (channels + 15) / 16 * 16,
+                lanes = whole_lanes(channels), fours = (weight.taps() + 3) / 4;
+  const Tensor x = by_places(g, input, in.zero_point, 1, line);
+  const Ref<PackedWeight> words = packed_taps(weight);
+  const auto* sums = reinterpret_cast<const int32_t*>(words->data() + fours * lanes);
+  const Sinks sinks(weight, in, result, [&](int64_t group) { return sums + group; });
+  std::vector<int32_t> columns(static_cast<size_t>(lanes));
+  std::vector<float> bias(columns.size()), scale(columns.size());
+  for (int64_t c = 0; c < channels; ++c) {
+    const blas::Requantised of = sinks.of(c);
+    const auto lane = static_cast<size_t>(lane_of(c));
+    columns[lane] = *of.columns, bias[lane] = *of.bias, scale[lane] = *of.scale;
+  }
+  const Taps taps{words->data(), fours, lanes, columns.data(), bias.data(), scale.data(),
+                  sinks.of(0).held};
+  const std::vector<uint8_t> border(static_cast<size_t>(line), static_cast<uint8_t>(in.zero_point));
+  const auto* images = x.data_as<const uint8_t>();
+  const int64_t rows = g.batch * g.axes[0].out * g.axes[1].out, width = g.axes[2].out * channels;
+  const bool by_fours = blas::multiplies(blas::Elements::Int8Quads);
+  parallel_for(rows, grain_of(width * weight.taps() / 16), [&](int64_t begin, int64_t end) {
+    std::vector<const uint8_t*> at(static_cast<size_t>(fours * 4), border.data());
+    at_level([](auto bytes, const Images* of, const Taps* all, const uint8_t* from, int64_t step,
+                const uint8_t* outside, int64_t row, int64_t last, const uint8_t** places,
+                uint8_t* to, bool fours_at_once) WEFT_INLINED {
+      for (; row < last; ++row) {
+        uint8_t* const here = to + row * of->axes[2].out * of->channels;
+        if (bytes() == 64 && fours_at_once) {
+          fold_line<bytes(), blas::ByFours>(*of, *all, from, step, outside, row, places, here);
+        } else {
+          fold_line<bytes(), blas::ByHalves>(*of, *all, from, step, outside, row, places, here);
+        }
+      }
+    }, &g, &taps, images, line, border.data(), begin, end, at.data(), out, by_fours);
+  });
+}
+
+bool goes_by_channels_alone(const Images& g, const Weight& weight) {
+  return g.groups > 1 && g.groups == g.channels && weight.group_rows() == 1 && !weight.has_zeros();
+}
+#else
+bool goes_by_channels_alone(const Images&, const Weight&) { return false; }
+void by_channels(const Images&, const Tensor&, const Steps&, const Weight&, const Result&,
+                 uint8_t*) {}
+#endif
+
 }  // namespace
+}  // namespace quantized
+
+using quantized::by_channels;
+using quantized::by_products;
+using quantized::Result;
+using quantized::Steps;
 
 Tensor _quantized_conv(const Tensor& input, double scale, int64_t zero_point, const Tensor& weight,
                        const Tensor& scales, const Tensor& zero_points, const Tensor& bias,
                        IntList stride, IntList padding, IntList dilation, int64_t groups, bool relu,
                        double out_scale, int64_t out_zero_point) {
   const char* op = "_quantized_conv";
-  const Weight w(op, weight, scales, zero_points, bias, groups);
+  const quantized::Weight w(op, weight, scales, zero_points, bias, groups);
   quantized::check_bytes(op, input);
-  const Images g = images_of(op, input, w, stride, padding, dilation);
+  const quantized::Images g = quantized::images_of(op, input, w, stride, padding, dilation);
   // Sizes with channels last, in the order of dimensions that programs see.
   Dims dense{g.batch}, order{0, input.dim() - 1};
-  for (size_t i = kDims - (static_cast<size_t>(input.dim()) - 2); i < kDims; ++i) {
+  for (size_t i = quantized::kDims - (static_cast<size_t>(input.dim()) - 2); i < quantized::kDims; ++i) {
     order.push_back(static_cast<int64_t>(dense.size()));
     dense.push_back(g.axes[i].out);
   }
@@ -290,7 +374,7 @@ Tensor _quantized_conv(const Tensor& input, double scale, int64_t zero_point, co
   const Tensor out = Tensor::empty(dense, DType::U8, input.device(), op);
   const Steps in = quantized::checked_steps(op, scale, zero_point);
   const Result result{true, quantized::checked_steps(op, out_scale, out_zero_point), relu};
-  const bool alone = groups > 1 && w.channels() == 1 && w.group_rows() == 1 && g.channels >= 4;
+  const bool alone = quantized::goes_by_channels_alone(g, w);
   if (out.numel() > 0) {
     (alone ? by_channels : by_products)(g, input, in, w, result, out.data_as<uint8_t>());
   }

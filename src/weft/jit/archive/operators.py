@@ -12,15 +12,7 @@ from typing import Any
 
 from weft import _C
 from weft._ops.schema import parse
-from weft.jit.archive import (
-    attention,
-    exported,
-    images,
-    quantized_integers,
-    quantized_layers,
-    traced,
-    vision,
-)  # noqa: F401, which register
+from weft.jit.archive import attention, exported, images, quantized_layers, traced, vision  # noqa: F401, which register
 from weft.jit.archive.former import FORMER
 from weft.jit.archive.functions import COMPOSED, NUMBER_FIRST
 from weft.jit.archive.numbers import (

@@ -8,6 +8,7 @@ from typing import Any
 import weft.nn.functional as F
 from weft import _C
 from weft._C import Tensor
+from weft.jit.archive import quantized_integers  # noqa: F401, which registers
 from weft.jit.archive.functions import composed
 from weft.jit.archive.quantized import CellParams, LinearPackedParams
 from weft.jit.archive.quantized_operators import linear_dynamic
