@@ -92,7 +92,7 @@ DType max_type(const char* op, DType dtype) {
 
 template <class Fn>
 void dispatch_max(DType dtype, Fn&& fn) {
-  const bool known = dispatch_among<float, double, int32_t, int64_t, uint64_t>(dtype, fn);
+  const bool known = dispatch_among<float, double, uint8_t, int32_t, int64_t, uint64_t>(dtype, fn);
   WEFT_CHECK_AS(NotImplemented, known, "max_pool2d: expected a dtype of max_type, got ", dtype);
 }
 
@@ -111,8 +111,10 @@ Tensor like(const Tensor& x, IntList sizes, DType dtype, const char* op) {
 template <class T, class Fn>
 void for_each_line(const Pooling& p, const Tensor& x, T border, Fn&& fn) {
   if (goes_by_channels(x)) return pool::for_each_position(p, x.data_as<const T>(), fn);
-  const Tensor dense = in_order(x);
-  pool::for_each_row(p, dense.data_as<const T>(), border, fn);
+  if constexpr (sizeof(T) > 1) {
+    const Tensor dense = in_order(x);
+    pool::for_each_row(p, dense.data_as<const T>(), border, fn);
+  }
 }
 
 // Maxima; indices only where `at` is defined.
@@ -138,7 +140,9 @@ std::tuple<Tensor, Tensor> max_pool(const Tensor& self, IntList kernel_size, Int
   const char* op = "max_pool2d";
   const Pooling p =
       pool::make_pooling(op, self.sizes(), kernel_size, stride, padding, dilation, ceil_mode);
-  const Tensor x = as_dtype(self, max_type(op, self.dtype()));
+  const bool as_bytes =
+      self.dtype() == DType::U8 && goes_by_channels(self) && !with_indices;  // of quantised images
+  const Tensor x = as_bytes ? self : as_dtype(self, max_type(op, self.dtype()));
   const Tensor out = like(x, p.out_sizes, x.dtype(), op);
   const Tensor indices = with_indices ? like(x, p.out_sizes, DType::I64, op) : Tensor();
   dispatch_max(x.dtype(), [&]<class T>(std::type_identity<T>) { max_of<T>(p, x, out, indices); });

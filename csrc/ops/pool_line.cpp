@@ -22,7 +22,9 @@ struct Max {
   template <int kBytes>
   WEFT_INLINE void start(State<kBytes>& state) const {
     state.best = Vector<T, kBytes>{} + kLowest<T>;
-    state.where = decltype(state.where){} + static_cast<Index<T>>(window.start);
+    if constexpr (kIndices) {
+      state.where = decltype(state.where){} + static_cast<Index<T>>(window.start);
+    }
   }
   template <int kBytes>
   WEFT_INLINE void take(State<kBytes>& state, const T* at, int64_t place) const {
@@ -115,7 +117,9 @@ void fold_of(const Window& window, const T* from, const Fold& by) {
 
 template <class T>
 void max_line(const Window& window, const T* from, T* out, int64_t* indices) {
-  if (indices) return fold_of(window, from, Max<T, true>{window, out, indices});
+  if constexpr (sizeof(T) > 1) {
+    if (indices) return fold_of(window, from, Max<T, true>{window, out, indices});
+  }
   fold_of(window, from, Max<T, false>{window, out, nullptr});
 }
 
@@ -126,6 +130,7 @@ void mean_line(const Window& window, const T* from, T divisor, const T* counts, 
 
 template void max_line(const Window&, const float*, float*, int64_t*);
 template void max_line(const Window&, const double*, double*, int64_t*);
+template void max_line(const Window&, const uint8_t*, uint8_t*, int64_t*);
 template void max_line(const Window&, const int32_t*, int32_t*, int64_t*);
 template void max_line(const Window&, const int64_t*, int64_t*, int64_t*);
 template void max_line(const Window&, const uint64_t*, uint64_t*, int64_t*);

@@ -9,7 +9,7 @@
 
 namespace weft::native::pool {
 
-// T of this file: float, double, int32_t, int64_t, uint64_t.
+// T of this file: float, double, int32_t, int64_t, uint64_t; uint8_t for maxima without places.
 template <class T>
 using Index = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
 

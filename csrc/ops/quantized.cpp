@@ -180,7 +180,9 @@ WEFT_INLINE void take(Floats16& x, const uint8_t* from, int64_t count) {
   } else {
     std::memcpy(&bytes, from, static_cast<size_t>(count));
   }
-  x = __builtin_convertvector(bytes, Floats16);
+  // In two steps: in one GCC 12 takes the bytes one by one.
+  const auto whole = __builtin_convertvector(bytes, Vector<int32_t, 64>);
+  x = __builtin_convertvector(whole, Floats16);
 }
 
 // fn(place, count): 16 elements at a time, compiled for each level. `fn` is WEFT_INLINED.

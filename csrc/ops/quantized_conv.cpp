@@ -115,11 +115,11 @@ void unroll(const Images& g, const uint8_t* images, int64_t group, int32_t zero,
   const int64_t line = g.line(), channels = g.group_channels;
   const uint8_t* const behind = images + g.batch * g.places() * line;
   const bool runs = g.groups == 1 && w.dilation == 1;  // taps beside each other are one run
-  for (int64_t p = first; p < first + count; ++p) {
-    const int64_t x = p % w.out * w.stride - w.padding, y = p / w.out % h.out * h.stride - h.padding,
-                  z = p / w.out / h.out % d.out * d.stride - d.padding;
-    const uint8_t* const image =
-        images + p / g.positions() * g.places() * line + group * channels;
+  int64_t at_x = first % w.out, at_y = first / w.out % h.out, at_z = first / w.out / h.out % d.out;
+  const uint8_t* image = images + first / g.positions() * g.places() * line + group * channels;
+  for (int64_t p = 0; p < count; ++p) {
+    const int64_t x = at_x * w.stride - w.padding, y = at_y * h.stride - h.padding,
+                  z = at_z * d.stride - d.padding;
     for (int64_t i = 0; i < d.kernel; ++i) {
       for (int64_t j = 0; j < h.kernel; ++j) {
         const int64_t slice = z + i * d.dilation, row = y + j * h.dilation;
@@ -147,6 +147,11 @@ void unroll(const Images& g, const uint8_t* images, int64_t group, int32_t zero,
         }
       }
     }
+    if (++at_x < w.out) continue;
+    at_x = 0;
+    if (++at_y < h.out) continue;
+    at_y = 0;
+    if (++at_z == d.out) at_z = 0, image += g.places() * line;
   }
 }
 

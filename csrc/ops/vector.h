@@ -10,7 +10,8 @@ namespace weft {
 
 template <class T, int kBytes>
 struct VectorOf {
-  using Whole = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+  using Whole = std::conditional_t<sizeof(T) == 4, int32_t,
+                                   std::conditional_t<sizeof(T) == 1, int8_t, int64_t>>;
   typedef T type __attribute__((vector_size(kBytes)));
   typedef Whole mask __attribute__((vector_size(kBytes)));
   typedef T loose __attribute__((vector_size(kBytes), aligned(alignof(T)), may_alias));
