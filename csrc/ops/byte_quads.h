@@ -6,28 +6,64 @@
 
 namespace weft::blas {
 
-// An instruction of two operands on halves of 16 bytes each: `code` without its "v" or "p".
+// An instruction of two operands on each 16 bytes. `code` without its "v" or "p"; of registers of
+// 16 bytes by name, which the compiler writes as the level has it.
 #if defined(__x86_64__)
-#define WEFT_DEFINE_BYTES(name, code)                         \
+#define WEFT_DEFINE_BYTES(name, code, Number, builtin)        \
   template <class V>                                          \
   WEFT_INLINE V name(const V& a, const V& b) {                \
-    V made = a;                                               \
     if constexpr (sizeof(V) == 16) {                          \
-      asm("p" code " %1, %0" : "+x"(made) : "x"(b));          \
-    } else {                                                  \
-      asm("vp" code " %1, %0, %0" : "+v"(made) : "v"(b));     \
+      using Of = weft::Vector<Number, 16>;                    \
+      return (V)builtin((Of)a, (Of)b);                        \
     }                                                         \
+    V made = a;                                               \
+    asm("vp" code " %1, %0, %0" : "+v"(made) : "v"(b));       \
     return made;                                              \
   }
-WEFT_DEFINE_BYTES(low_bytes, "unpcklbw")
-WEFT_DEFINE_BYTES(high_bytes, "unpckhbw")
-WEFT_DEFINE_BYTES(low_halves, "unpcklwd")
-WEFT_DEFINE_BYTES(high_halves, "unpckhwd")
-WEFT_DEFINE_BYTES(halves_of, "ackssdw")
-WEFT_DEFINE_BYTES(bytes_of, "ackuswb")
-WEFT_DEFINE_BYTES(sum_of_pairs, "maddwd")
+WEFT_DEFINE_BYTES(low_bytes, "unpcklbw", char, __builtin_ia32_punpcklbw128)
+WEFT_DEFINE_BYTES(high_bytes, "unpckhbw", char, __builtin_ia32_punpckhbw128)
+WEFT_DEFINE_BYTES(low_halves, "unpcklwd", int16_t, __builtin_ia32_punpcklwd128)
+WEFT_DEFINE_BYTES(high_halves, "unpckhwd", int16_t, __builtin_ia32_punpckhwd128)
+WEFT_DEFINE_BYTES(halves_of, "ackssdw", int32_t, __builtin_ia32_packssdw128)
+WEFT_DEFINE_BYTES(bytes_of, "ackuswb", int16_t, __builtin_ia32_packuswb128)
+WEFT_DEFINE_BYTES(sum_of_pairs, "maddwd", int16_t, __builtin_ia32_pmaddwd128)
 #undef WEFT_DEFINE_BYTES
 #endif
+
+// As many numbers as a vector has bytes, in four vectors, and back. Of each 16 bytes a vector has
+// four that follow each other. (As conversions of vectors GCC 12 does it byte by byte.)
+template <class V, class Floats>
+WEFT_INLINE void words_of(const V& bytes, Floats (&to)[4]) {
+#if defined(__x86_64__)
+  const V low = low_bytes(bytes, V{}), high = high_bytes(bytes, V{});
+  const V words[4] = {low_halves(low, V{}), high_halves(low, V{}), low_halves(high, V{}),
+                      high_halves(high, V{})};
+  for (int q = 0; q < 4; ++q) {
+    to[q] = __builtin_convertvector(reinterpret_cast<weft::Vector<int32_t, sizeof(V)>>(words[q]), Floats);
+  }
+#else
+  for (int q = 0; q < 4; ++q) {
+    for (size_t l = 0; l < sizeof(V) / 4; ++l) {
+      to[q][l] = reinterpret_cast<const uint8_t*>(&bytes)[l / 4 * 16 + q * 4 + l % 4];
+    }
+  }
+#endif
+}
+template <class Words>
+WEFT_INLINE Words joined(const Words (&words)[4]) {
+#if defined(__x86_64__)
+  return bytes_of(halves_of(words[0], words[1]), halves_of(words[2], words[3]));
+#else
+  Words made{};
+  for (int q = 0; q < 4; ++q) {
+    for (size_t l = 0; l < sizeof(Words) / 4; ++l) {
+      reinterpret_cast<uint8_t*>(&made)[l / 4 * 16 + q * 4 + l % 4] =
+          static_cast<uint8_t>(words[q][l]);
+    }
+  }
+  return made;
+#endif
+}
 
 // sum += the products of the bytes of x (unsigned) and w. V: of 32-bit words.
 struct ByFours {  // by an instruction for that

@@ -1,6 +1,7 @@
 #include "ops/packed_words.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/thread_pool.h"
 
@@ -24,6 +25,20 @@ uint32_t word_at(const T* from, int64_t step, int64_t count) {
   return word;
 }
 
+// The words of numbers that lie `step` apart, of so many rows beside each other.
+template <class T>
+void copy_beside(const T* from, int64_t step, int64_t rows, uint32_t inverted, uint32_t* to) {
+  for (int64_t i = 0; i < rows; ++i) {
+    uint32_t word = static_cast<uint32_t>(from[i]) |
+                    static_cast<uint32_t>(from[i + step]) << (8 * sizeof(T));
+    if constexpr (sizeof(T) == 1) {
+      word |= static_cast<uint32_t>(from[i + 2 * step]) << 16 |
+              static_cast<uint32_t>(from[i + 3 * step]) << 24;
+    }
+    to[i] = word ^ inverted;
+  }
+}
+
 // to[i * to_row + p * to_column] = word p of row i.
 template <class T>
 void copy_words(const Matrix<const T>& a, int64_t rows, int64_t columns, uint32_t inverted,
@@ -39,8 +54,17 @@ void copy_words(const Matrix<const T>& a, int64_t rows, int64_t columns, uint32_
         const T* from = a.data + i * a.row + p * kEach * a.column;
         to[i * to_row + p * to_column] = word_at(from, a.column, count) ^ inverted;
       };
-      if (by_words && (outer + 1) * kEach <= columns) {
+      if (by_words && (outer + 1) * kEach <= columns && a.row == 1 && to_row == 1) {
+        copy_beside<T>(a.data + outer * kEach * a.column, a.column, rows, inverted,
+                       to + outer * to_column);
+      } else if (by_words && (outer + 1) * kEach <= columns) {
         for (int64_t i = 0; i < rows; ++i) copy(i, outer, kEach);
+      } else if (a.column == 1 && to_column == 1) {
+        const int64_t whole = columns / kEach;
+        uint32_t* const line = to + outer * to_row;
+        std::memcpy(line, a.data + outer * a.row, static_cast<size_t>(whole) * sizeof(uint32_t));
+        for (int64_t p = 0; p < whole; ++p) line[p] ^= inverted;
+        if (whole < words) copy(outer, whole, columns - whole * kEach);
       } else {
         for (int64_t k = 0; k < inner; ++k) {
           const int64_t p = by_words ? outer : k;

@@ -6,6 +6,7 @@
 
 #include "core/thread_pool.h"
 #include "native_quantized.h"
+#include "ops/byte_quads.h"
 #include "ops/factory.h"
 #include "ops/packed_tile.h"
 #include "ops/scratch.h"
@@ -152,58 +153,89 @@ void multiply(int64_t m, int64_t n, int64_t words, RowsOf rows, const float* str
 
 namespace {
 
-using Floats16 = Vector<float, 64>;
-using Bytes16 = blas::BytesOf<16>::type;
+using Bytes16 = Vector<uint32_t, 16>;  // as words
+using Floats4 = Vector<float, 16>;
 
-// fn(begin, end) over all elements, of so many bytes each, on the threads.
+// Calls fn(first, count) for parts of n elements on the threads.
 template <class Fn>
-void for_each_part(int64_t count, Fn&& fn) {
-  parallel_for(count, int64_t{1} << 15, fn);
+void for_each_part(int64_t n, Fn&& fn) {
+  parallel_for(n, int64_t{1} << 15, [&](int64_t begin, int64_t end) { fn(begin, end - begin); });
 }
 
-// Writes 16 numbers, or the first of them, as bytes.
-WEFT_INLINE void put(const Floats16& x, const blas::Held& held, uint8_t* to, int64_t count) {
-  const auto bytes = blas::rounded(x, held);
-  std::memcpy(to, &bytes, static_cast<size_t>(count));
-}
-
-// 16 floats, or bytes as such, of which only `count` lie there.
-WEFT_INLINE void take(Floats16& x, const float* from, int64_t count) {
-  if (count == 16) return load(x, from);
-  x = Floats16{};
-  std::memcpy(&x, from, static_cast<size_t>(count) * sizeof(float));
-}
-WEFT_INLINE void take(Floats16& x, const uint8_t* from, int64_t count) {
-  Bytes16 bytes{};
-  if (count == 16) {
-    std::memcpy(&bytes, from, 16);
-  } else {
-    std::memcpy(&bytes, from, static_cast<size_t>(count));
-  }
-  // In two steps: in one GCC 12 takes the bytes one by one.
-  const auto whole = __builtin_convertvector(bytes, Vector<int32_t, 64>);
-  x = __builtin_convertvector(whole, Floats16);
-}
-
-// fn(place, count): 16 elements at a time, compiled for each level. `fn` is WEFT_INLINED.
-template <class Fn>
-void by_vectors(int64_t n, const Fn& fn) {
-  for_each_part(n, [&](int64_t begin, int64_t end) {
-    at_level([](auto, int64_t i, int64_t last, const Fn* each) WEFT_INLINED {
-      for (; i + 16 <= last; i += 16) (*each)(i, int64_t{16});
-      if (i < last) (*each)(i, last - i);
-    }, begin, end, &fn);
-  });
+WEFT_INLINE void write(Floats4 (&x)[4], const blas::Held& held, uint8_t* to) {
+  Vector<int32_t, 16> whole[4];
+  for (int q = 0; q < 4; ++q) whole[q] = blas::rounded_words(x[q], held);
+  const auto bytes = blas::joined(whole);
+  std::memcpy(to, &bytes, sizeof(bytes));
 }
 
 void to_bytes(const float* from, int64_t n, const Steps& steps, uint8_t* to) {
-  const blas::Held held = held_by(steps);
-  const float by = 1.0f / steps.scale;
-  by_vectors(n, [=](int64_t i, int64_t count) WEFT_INLINED {
-    Floats16 x;
-    take(x, from + i, count);
-    x *= by;
-    put(x, held, to + i, count);
+  for_each_part(n, [&](int64_t first, int64_t count) {
+    at_level([](auto, const float* x, int64_t left, uint8_t* y, const Steps* by) WEFT_INLINED {
+      const blas::Held held = held_by(*by);
+      const float inverse = 1.0f / by->scale;
+      auto some = [&](const float* of, uint8_t* into) WEFT_INLINED {
+        Floats4 numbers[4];
+        for (int q = 0; q < 4; ++q) {
+          load(numbers[q], of + q * 4);
+          numbers[q] *= inverse;
+        }
+        write(numbers, held, into);
+      };
+      for (; left >= 16; left -= 16, x += 16, y += 16) some(x, y);
+      if (left == 0) return;
+      float last[16] = {};
+      uint8_t bytes[16];
+      std::copy_n(x, left, last);
+      some(last, bytes);
+      std::copy_n(bytes, left, y);
+    }, from + first, count, to + first, &steps);
+  });
+}
+
+void to_floats(const uint8_t* from, int64_t n, const Steps& steps, float* to) {
+  for_each_part(n, [&](int64_t first, int64_t count) {
+    at_level([](auto, const uint8_t* x, int64_t left, float* y, float zero, float by) WEFT_INLINED {
+      for (; left >= 16; left -= 16, x += 16, y += 16) {
+        Bytes16 bytes;
+        Floats4 numbers[4];
+        std::memcpy(&bytes, x, sizeof(bytes));
+        blas::words_of(bytes, numbers);
+        for (int q = 0; q < 4; ++q) store(Floats4((numbers[q] - zero) * by), y + q * 4);
+      }
+      for (; left > 0; --left, ++x, ++y) *y = (*x - zero) * by;
+    }, from + first, count, to + first, static_cast<float>(steps.zero_point), steps.scale);
+  });
+}
+
+// to[i] = what fn makes of a[i] and b[i], held. fn(x, y): of vectors, changes x.
+template <class Fn>
+void by_pairs(const uint8_t* a, const uint8_t* b, int64_t n, const blas::Held& held, uint8_t* to,
+              const Fn& fn) {
+  for_each_part(n, [&](int64_t first, int64_t count) {
+    at_level([](auto bytes, const uint8_t* x, const uint8_t* y, int64_t left, uint8_t* z,
+                const blas::Held* by, const Fn* each) WEFT_INLINED {
+      constexpr int kBytes = bytes();
+      auto some = [&](const uint8_t* p, const uint8_t* q, uint8_t* into) WEFT_INLINED {
+        Vector<uint32_t, kBytes> pair[2];
+        Vector<float, kBytes> numbers[4], others[4];
+        Vector<int32_t, kBytes> whole[4];
+        std::memcpy(&pair[0], p, kBytes), std::memcpy(&pair[1], q, kBytes);
+        blas::words_of(pair[0], numbers), blas::words_of(pair[1], others);
+        for (int v = 0; v < 4; ++v) {
+          (*each)(numbers[v], others[v]);
+          whole[v] = blas::rounded_words(numbers[v], *by);
+        }
+        const auto made = blas::joined(whole);
+        std::memcpy(into, &made, kBytes);
+      };
+      for (; left >= kBytes; left -= kBytes, x += kBytes, y += kBytes, z += kBytes) some(x, y, z);
+      if (left == 0) return;
+      uint8_t last[2][kBytes] = {};
+      std::copy_n(x, left, last[0]), std::copy_n(y, left, last[1]);
+      some(last[0], last[1], last[0]);
+      std::copy_n(last[0], left, z);
+    }, a + first, b + first, count, to + first, &held, &fn);
   });
 }
 
@@ -227,7 +259,6 @@ std::pair<Tensor, Tensor> alike(const char* op, const Tensor& a, const Tensor& b
 }  // namespace quantized
 
 using quantized::checked_steps;
-using quantized::Floats16;
 using quantized::Steps;
 
 namespace {
@@ -238,8 +269,8 @@ Tensor quantize_as(const Tensor& x, const Tensor& out, const Steps& steps) {
   auto* to = out.data_as<T>();
   constexpr double kLow = std::numeric_limits<T>::min(), kHigh = std::numeric_limits<T>::max();
   const float by = 1.0f / steps.scale;
-  quantized::for_each_part(x.numel(), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
+  quantized::for_each_part(x.numel(), [&](int64_t first, int64_t count) {
+    for (int64_t i = first; i < first + count; ++i) {
       const double q = static_cast<double>(std::nearbyint(from[i] * by)) + steps.zero_point;
       to[i] = static_cast<T>(q > kLow ? std::min(q, kHigh) : kLow);
     }
@@ -273,14 +304,8 @@ Tensor _dequantize(const Tensor& self, double scale, int64_t zero_point) {
     return ops::mul(ops::sub(as_dtype(self, DType::F32), zero), by);
   }
   const Tensor out = quantized::like(self, DType::F32);
-  const auto* from = self.data_as<const uint8_t>();
-  auto* to = out.data_as<float>();
-  quantized::by_vectors(self.numel(), [=](int64_t i, int64_t count) WEFT_INLINED {
-    Floats16 x;
-    quantized::take(x, from + i, count);
-    x = (x - zero) * by;
-    std::memcpy(to + i, &x, static_cast<size_t>(count) * sizeof(float));
-  });
+  quantized::to_floats(self.data_as<const uint8_t>(), self.numel(),
+                       {by, static_cast<int32_t>(zero_point)}, out.data_as<float>());
   return out;
 }
 
@@ -293,18 +318,14 @@ Tensor _quantized_add(const Tensor& self, double scale, int64_t zero_point, cons
               to = checked_steps(op, out_scale, out_zero_point);
   const std::pair<Tensor, Tensor> both = quantized::alike(op, self, other);
   const Tensor out = quantized::like(both.first, DType::U8);
-  const auto *x = both.first.data_as<const uint8_t>(), *y = both.second.data_as<const uint8_t>();
-  auto* at = out.data_as<uint8_t>();
-  const blas::Held held = quantized::held_by(to, relu);
   const float of_a = a.scale, of_b = b.scale, by = 1.0f / to.scale;
   const float from_a = -of_a * static_cast<float>(a.zero_point),
               from_b = -of_b * static_cast<float>(b.zero_point);
-  quantized::by_vectors(out.numel(), [=](int64_t i, int64_t count) WEFT_INLINED {
-    Floats16 p, q;
-    quantized::take(p, x + i, count), quantized::take(q, y + i, count);
-    p = ((p * of_a + from_a) + (q * of_b + from_b)) * by;
-    quantized::put(p, held, at + i, count);
-  });
+  quantized::by_pairs(
+      both.first.data_as<const uint8_t>(), both.second.data_as<const uint8_t>(), out.numel(),
+      quantized::held_by(to, relu), out.data_as<uint8_t>(), [=](auto& p, const auto& q) WEFT_INLINED {
+        p = ((p * of_a + from_a) + (q * of_b + from_b)) * by;
+      });
   return out;
 }
 
@@ -317,17 +338,12 @@ Tensor _quantized_mul(const Tensor& self, double scale, int64_t zero_point, cons
               to = checked_steps(op, out_scale, out_zero_point);
   const std::pair<Tensor, Tensor> both = quantized::alike(op, self, other);
   const Tensor out = quantized::like(both.first, DType::U8);
-  const auto *x = both.first.data_as<const uint8_t>(), *y = both.second.data_as<const uint8_t>();
-  auto* at = out.data_as<uint8_t>();
-  const blas::Held held = quantized::held_by(to, relu);
   const float by = a.scale * b.scale * (1.0f / to.scale);
   const auto of_a = static_cast<float>(a.zero_point), of_b = static_cast<float>(b.zero_point);
-  quantized::by_vectors(out.numel(), [=](int64_t i, int64_t count) WEFT_INLINED {
-    Floats16 p, q;
-    quantized::take(p, x + i, count), quantized::take(q, y + i, count);
-    p = (p - of_a) * (q - of_b) * by;
-    quantized::put(p, held, at + i, count);
-  });
+  quantized::by_pairs(
+      both.first.data_as<const uint8_t>(), both.second.data_as<const uint8_t>(), out.numel(),
+      quantized::held_by(to, relu), out.data_as<uint8_t>(),
+      [=](auto& p, const auto& q) WEFT_INLINED { p = (p - of_a) * (q - of_b) * by; });
   return out;
 }
 
@@ -408,19 +424,26 @@ namespace {
 Steps steps_of(const char* op, const float* x, int64_t n, bool reduce_range) {
   float low = 0, high = 0;
   bool is_finite = true;
-  at_level([](auto, const float* from, int64_t count, float* least, float* most, bool* ok)
+  at_level([](auto bytes, const float* from, int64_t count, float* least, float* most, bool* ok)
                WEFT_INLINED {
-    Floats16 small{}, large{}, wrong{};
-    for (int64_t i = 0; i < count; i += 16) {
-      Floats16 v;
-      quantized::take(v, from + i, std::min<int64_t>(16, count - i));
+    using Floats = Vector<float, bytes()>;
+    constexpr int64_t kLanes = bytes() / sizeof(float);
+    Floats small{}, large{}, wrong{};
+    int64_t i = 0;
+    for (; i + kLanes <= count; i += kLanes) {
+      Floats v;
+      load(v, from + i);
       small = v < small ? v : small;
       large = v > large ? v : large;
       wrong += v - v;  // 0, or NaN
     }
-    for (int l = 0; l < 16; ++l) {
+    for (int64_t l = 0; l < kLanes; ++l) {
       *least = std::min(*least, small[l]), *most = std::max(*most, large[l]);
       *ok &= wrong[l] == 0;
+    }
+    for (; i < count; ++i) {
+      *least = std::min(*least, from[i]), *most = std::max(*most, from[i]);
+      *ok &= from[i] - from[i] == 0;
     }
   }, x, n, &low, &high, &is_finite);
   WEFT_CHECK(is_finite, op, ": expected finite numbers, got ", low, " to ", high);

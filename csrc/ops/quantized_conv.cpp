@@ -215,7 +215,7 @@ Ref<PackedWeight> packed_taps(const Weight& weight) {
 
 struct Taps {
   const float* words;
-  int64_t fours, lanes;  // words of a four
+  int64_t count, fours, lanes;  // words of a four
   const int32_t* columns;
   const float *bias, *scale;
   blas::Held held;
@@ -257,8 +257,7 @@ WEFT_INLINE void fold_channels(const Taps& taps, const uint8_t* const* at, int64
     x = (x + bias) * scale;
     steps[q] = blas::rounded_words(x, taps.held);
   }
-  const Whole bytes = blas::bytes_of(blas::halves_of(steps[0], steps[1]),
-                                     blas::halves_of(steps[2], steps[3]));
+  const Whole bytes = blas::joined(steps);
   std::memcpy(out + c, &bytes, kBytes);
 }
 
@@ -288,14 +287,23 @@ WEFT_INLINE void fold_line(const Images& g, const Taps& taps, const uint8_t* ima
   const int64_t top = row % h.out * h.stride - h.padding,
                 front = row / h.out % d.out * d.stride - d.padding;
   const uint8_t* const image = images + row / h.out / d.out * g.places() * line;
+  bool was_inside = false;  // all columns were: then the taps move on
   for (int64_t x = 0; x < w.out; ++x, out += g.channels) {
     const uint8_t** tap = at;
+    const int64_t left = x * w.stride - w.padding;
+    const bool all_inside = left >= 0 && left + (w.kernel - 1) * w.dilation < w.size;
+    if (all_inside && was_inside) {
+      for (int64_t t = 0; t < taps.count; ++t) at[t] += at[t] == border ? 0 : w.stride * line;
+      fold_position<kWidest, By>(taps, at, g.channels, out);
+      continue;
+    }
+    was_inside = all_inside;
     for (int64_t i = 0; i < d.kernel; ++i) {
       for (int64_t j = 0; j < h.kernel; ++j) {
         const int64_t slice = front + i * d.dilation, y = top + j * h.dilation;
         const bool hit = slice >= 0 && slice < d.size && y >= 0 && y < h.size;
         const uint8_t* const from = hit ? image + (slice * h.size + y) * w.size * line : image;
-        int64_t column = x * w.stride - w.padding;
+        int64_t column = left;
         for (int64_t k = 0; k < w.kernel; ++k, column += w.dilation) {
           const bool inside = hit && column >= 0 && column < w.size;
           *tap++ = inside ? from + column * line : border;
@@ -321,7 +329,7 @@ void by_channels(const Images& g, const Tensor& input, const Steps& in, const We
     const auto lane = static_cast<size_t>(lane_of(c));
     columns[lane] = *of.columns, bias[lane] = *of.bias, scale[lane] = *of.scale;
   }
-  const Taps taps{words->data(), fours, lanes, columns.data(), bias.data(), scale.data(),
+  const Taps taps{words->data(), weight.taps(), fours, lanes, columns.data(), bias.data(), scale.data(),
                   sinks.of(0).held};
   const std::vector<uint8_t> border(static_cast<size_t>(line), static_cast<uint8_t>(in.zero_point));
   const auto* images = x.data_as<const uint8_t>();
