@@ -172,13 +172,15 @@ WEFT_INLINE void write(Floats4 (&x)[4], const blas::Held& held, uint8_t* to) {
 void to_bytes(const float* from, int64_t n, const Steps& steps, uint8_t* to) {
   for_each_part(n, [&](int64_t first, int64_t count) {
     at_level([](auto, const float* x, int64_t left, uint8_t* y, const Steps* by) WEFT_INLINED {
-      const blas::Held held = held_by(*by);
+      // As PyTorch: the zero point is added before rounding.
+      const auto zero = static_cast<float>(by->zero_point);
+      const blas::Held held{0.0f, 255.0f, 0};
       const float inverse = 1.0f / by->scale;
       auto some = [&](const float* of, uint8_t* into) WEFT_INLINED {
         Floats4 numbers[4];
         for (int q = 0; q < 4; ++q) {
           load(numbers[q], of + q * 4);
-          numbers[q] *= inverse;
+          numbers[q] = numbers[q] * inverse + zero;
         }
         write(numbers, held, into);
       };
@@ -271,7 +273,7 @@ Tensor quantize_as(const Tensor& x, const Tensor& out, const Steps& steps) {
   const float by = 1.0f / steps.scale;
   quantized::for_each_part(x.numel(), [&](int64_t first, int64_t count) {
     for (int64_t i = first; i < first + count; ++i) {
-      const double q = static_cast<double>(std::nearbyint(from[i] * by)) + steps.zero_point;
+      const double q = std::nearbyint(from[i] * by + static_cast<float>(steps.zero_point));
       to[i] = static_cast<T>(q > kLow ? std::min(q, kHigh) : kLow);
     }
   });
