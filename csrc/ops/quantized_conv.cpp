@@ -10,7 +10,6 @@
 #include "ops/quantized.h"
 #include "ops/scratch.h"
 #include "ops/vector.h"
-#include "ops_views.h"
 
 namespace weft::native {
 namespace quantized {
@@ -377,21 +376,24 @@ Tensor _quantized_conv(const Tensor& input, double scale, int64_t zero_point, co
   const quantized::Weight w(op, weight, scales, zero_points, bias, groups);
   quantized::check_bytes(op, input);
   const quantized::Images g = quantized::images_of(op, input, w, stride, padding, dilation);
-  // Sizes with channels last, in the order of dimensions that programs see.
-  Dims dense{g.batch}, order{0, input.dim() - 1};
-  for (size_t i = quantized::kDims - (static_cast<size_t>(input.dim()) - 2); i < quantized::kDims; ++i) {
-    order.push_back(static_cast<int64_t>(dense.size()));
-    dense.push_back(g.axes[i].out);
+  // Channels lie together, behind the other dimensions.
+  Dims sizes{g.batch, w.rows()}, strides{0, 1};
+  for (size_t i = quantized::kDims - (static_cast<size_t>(input.dim()) - 2); i < quantized::kDims;
+       ++i) {
+    sizes.push_back(g.axes[i].out);
+    strides.push_back(0);
   }
-  dense.push_back(w.rows());
-  const Tensor out = Tensor::empty(dense, DType::U8, input.device(), op);
+  int64_t step = w.rows();
+  for (size_t i = sizes.size() - 1; i >= 2; step *= sizes[i--]) strides[i] = step;
+  strides[0] = step;
+  const Tensor out = Tensor::empty(sizes, DType::U8, input.device(), op);
   const Steps in = quantized::checked_steps(op, scale, zero_point);
   const Result result{true, quantized::checked_steps(op, out_scale, out_zero_point), relu};
   const bool alone = quantized::goes_by_channels_alone(g, w);
   if (out.numel() > 0) {
     (alone ? by_channels : by_products)(g, input, in, w, result, out.data_as<uint8_t>());
   }
-  return ops::permute(out, order);
+  return out.with_layout({sizes, strides, 0});
 }
 
 }  // namespace weft::native

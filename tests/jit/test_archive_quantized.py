@@ -223,7 +223,8 @@ def test_scales_of_what_tensors_hold(torch: Any, reduce_range: bool) -> None:
 
 @pytest.mark.parametrize("number", [float("inf"), float("-inf"), float("nan")])
 def test_numbers_without_a_scale(number: float) -> None:
-    layer = quantized.LinearPackedParams(weft.ones(2, 3), None)
+    one, zero = weft.ones(1), weft.zeros(1)
+    layer = quantized.LinearPackedParams(weft.ones(2, 3), one, zero, None)
     for run in (linear_dynamic, jit.script(linear_dynamic)):
         with pytest.raises(RuntimeError, match="linear_dynamic: expected finite numbers, got"):
             run(weft.tensor([[1.0, number, 2.0]]), layer)

@@ -129,7 +129,7 @@ def restore(target: Any, state: Any) -> None:
     try:
         if type(target) is LinearPackedParams:
             weight, bias = state
-            bias = bias if bias is None else _tensor(bias)
+            bias = bias if bias is None else _tensor(bias).detach()
             target.__init__(*_parts(_tensor(weight)), bias)  # type: ignore[misc]
         elif type(target) is CellParams:
             _, _, _, reduce, (w_ih, w_hh) = state
@@ -142,7 +142,7 @@ def restore(target: Any, state: Any) -> None:
             dims, parts = numbers[0], numbers[1:]
             lists = [parts[i * dims : (i + 1) * dims] for i in range(4)]  # output_padding is last
             target.__init__(
-                *_parts(_tensor(weight)), bias if bias is None else _tensor(bias),
+                *_parts(_tensor(weight)), bias if bias is None else _tensor(bias).detach(),
                 lists[0], lists[1], lists[3], lists[2], parts[4 * dims],
             )  # fmt: skip
     except (TypeError, ValueError, IndexError):
@@ -154,7 +154,7 @@ def restore(target: Any, state: Any) -> None:
 def _parts(weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The integers of a weight, its scales and its zero points."""
     found = getattr(weight, "_weft_integers", None)
-    return (weight, _C.ones(1), _C.zeros(1)) if found is None else found
+    return (weight.detach(), _C.ones(1), _C.zeros(1)) if found is None else found
 
 
 def keep_integers(given: Any, state: Any) -> None:

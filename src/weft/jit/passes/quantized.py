@@ -79,7 +79,9 @@ class _Lowering:
         self.forms: dict[Value, Value] = {}  # integers by numbers
         self.lists: dict[Value, list[Value]] = {}
         # What is written to in place would have to be written to in both forms.
-        self.may_change = any(True for node in graph.walk() for _ in written_tensors(node))
+        self.may_change = any(
+            ty.non_none(value.type) == TENSOR for node in graph.walk() for value in written_tensors(node)
+        )
 
     def block(self, block: Block) -> None:
         for node in list(block):
