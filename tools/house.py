@@ -53,6 +53,13 @@ PURPOSES = (
         3_339,
         "src/weft/export/* src/weft/jit/archive/exported.py",
     ),
+    Purpose(
+        "quantised networks",
+        2_000,
+        2_200,
+        "csrc/ops/quantized* csrc/ops/byte_quads.h src/weft/_ops/quantized.py "
+        "src/weft/jit/archive/quantized* src/weft/jit/passes/quantized.py",
+    ),
     Purpose("archives", 4_845, 6_372, "src/weft/jit/archive/*"),
     Purpose(
         "operators of the library for hosts",

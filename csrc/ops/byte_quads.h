@@ -9,16 +9,16 @@ namespace weft::blas {
 // An instruction of two operands on each 16 bytes. `code` without its "v" or "p"; of registers of
 // 16 bytes by name, which the compiler writes as the level has it.
 #if defined(__x86_64__)
-#define WEFT_DEFINE_BYTES(name, code, Number, builtin)        \
-  template <class V>                                          \
-  WEFT_INLINE V name(const V& a, const V& b) {                \
-    if constexpr (sizeof(V) == 16) {                          \
-      using Of = weft::Vector<Number, 16>;                    \
-      return (V)builtin((Of)a, (Of)b);                        \
-    }                                                         \
-    V made = a;                                               \
-    asm("vp" code " %1, %0, %0" : "+v"(made) : "v"(b));       \
-    return made;                                              \
+#define WEFT_DEFINE_BYTES(name, code, Number, builtin)  \
+  template <class V>                                    \
+  WEFT_INLINE V name(const V& a, const V& b) {          \
+    if constexpr (sizeof(V) == 16) {                    \
+      using Of = weft::Vector<Number, 16>;              \
+      return (V)builtin((Of)a, (Of)b);                  \
+    }                                                   \
+    V made = a;                                         \
+    asm("vp" code " %1, %0, %0" : "+v"(made) : "v"(b)); \
+    return made;                                        \
   }
 WEFT_DEFINE_BYTES(low_bytes, "unpcklbw", char, __builtin_ia32_punpcklbw128)
 WEFT_DEFINE_BYTES(high_bytes, "unpckhbw", char, __builtin_ia32_punpckhbw128)
@@ -39,7 +39,8 @@ WEFT_INLINE void words_of(const V& bytes, Floats (&to)[4]) {
   const V words[4] = {low_halves(low, V{}), high_halves(low, V{}), low_halves(high, V{}),
                       high_halves(high, V{})};
   for (int q = 0; q < 4; ++q) {
-    to[q] = __builtin_convertvector(reinterpret_cast<weft::Vector<int32_t, sizeof(V)>>(words[q]), Floats);
+    to[q] = __builtin_convertvector(reinterpret_cast<weft::Vector<int32_t, sizeof(V)>>(words[q]),
+                                    Floats);
   }
 #else
   for (int q = 0; q < 4; ++q) {

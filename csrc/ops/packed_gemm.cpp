@@ -87,25 +87,28 @@ WEFT_INLINE void tile(const Task& t) {
 }
 
 // The functions of one level; `target` is its attribute, `width` the bytes of a register.
-#define DEFINE_TILES(name, Of, target, width, rows)                                                  \
-  template <int Rows, int Strips>                                                                \
-  target [[gnu::noinline]] void tile_##name(const Task& t) {                                     \
-    tile<Of, Rows, Strips, width>(t);                                                            \
-  }                                                                                              \
-  template <int Strips, int... Rows>                                                             \
-  constexpr std::array<Tiles::Fn*, sizeof...(Rows)> table_##name(                                \
-      std::integer_sequence<int, Rows...>) {                                                     \
-    return {tile_##name<Rows + 1, Strips>...};                                                   \
-  }                                                                                              \
-  Tiles tiles_##name() {                                                                         \
-    constexpr int kRows = rows, kStrips = width == 64 ? 2 : 1;                                   \
-    constexpr std::make_integer_sequence<int, kRows> kAll;                                       \
-    static constexpr auto of = table_##name<kStrips>(kAll), of_one = table_##name<1>(kAll);      \
-    return {kRows, kStrips, of.data(), of_one.data()};                                           \
+#define DEFINE_TILES(name, Of, target, width, rows)                                         \
+  template <int Rows, int Strips>                                                           \
+  target [[gnu::noinline]] void tile_##name(const Task& t) {                                \
+    tile<Of, Rows, Strips, width>(t);                                                       \
+  }                                                                                         \
+  template <int Strips, int... Rows>                                                        \
+  constexpr std::array<Tiles::Fn*, sizeof...(Rows)> table_##name(                           \
+      std::integer_sequence<int, Rows...>) {                                                \
+    return {tile_##name<Rows + 1, Strips>...};                                              \
+  }                                                                                         \
+  Tiles tiles_##name() {                                                                    \
+    constexpr int kRows = rows, kStrips = width == 64 ? 2 : 1;                              \
+    constexpr std::make_integer_sequence<int, kRows> kAll;                                  \
+    static constexpr auto of = table_##name<kStrips>(kAll), of_one = table_##name<1>(kAll); \
+    return {kRows, kStrips, of.data(), of_one.data()};                                      \
   }
-#define DEFINE(level, target, width)                                                      \
-  DEFINE_TILES(level, Floats, target, width, (width == 64 ? 12 : width == 32 ? 6 : 3))    \
-  DEFINE_TILES(halves_##level, Int8Quads<ByHalves>, target, width, (width == 64 ? 12 : width == 32 ? 4 : 2))
+#define DEFINE(level, target, width)                                                   \
+  DEFINE_TILES(level, Floats, target, width, (width == 64 ? 12 : width == 32 ? 6 : 3)) \
+  DEFINE_TILES(halves_##level, Int8Quads<ByHalves>, target, width,                     \
+               (width == 64   ? 12                                                     \
+                : width == 32 ? 4                                                      \
+                              : 2))
 WEFT_LEVELS(DEFINE)
 #undef DEFINE
 
@@ -268,11 +271,21 @@ void gemm_strips(int64_t m, int64_t n, int64_t k, const float* a, int64_t a_row,
     const char* ahead = reinterpret_cast<const char*>(next.from) + next.share * k * next.step;
     const Requantised here = to ? to->at(i, j) : Requantised{};
     // Bytes lie four times as close.
-    float* const into = to && to->to_bytes
-                            ? reinterpret_cast<float*>(reinterpret_cast<uint8_t*>(c) + at)
-                            : c + at;
-    const Task t{rows,      k,   a + i * a_row, a_row, strips,         strip,         ahead,
-                 next.step, add, into,          c_row, sink.at(at, j), to ? &here : nullptr};
+    float* const into =
+        to && to->to_bytes ? reinterpret_cast<float*>(reinterpret_cast<uint8_t*>(c) + at) : c + at;
+    const Task t{rows,
+                 k,
+                 a + i * a_row,
+                 a_row,
+                 strips,
+                 strip,
+                 ahead,
+                 next.step,
+                 add,
+                 into,
+                 c_row,
+                 sink.at(at, j),
+                 to ? &here : nullptr};
     Tiles::Fn* const fn = (one ? tiles.of_one : tiles.of)[rows - 1];
     left < (one ? kStrip : wide) ? edge_tile(t, fn, rows, left) : fn(t);
   };

@@ -50,34 +50,11 @@ enum class Elements : uint8_t { Floats, BFloat16Pairs, Int8Quads };
 // Whether the processor has instructions for them. Int8Quads are multiplied in any case.
 bool multiplies(Elements of);
 
-// Bytes that stand for numbers: `low` and `high` are those of 0 and 255 steps, or 0 for ReLU.
-struct Held {
-  float low = 0, high = 0;  // less the zero point
-  int32_t zero_point = 0;
-};
-
-// What becomes of sums of Int8Quads: quantised numbers, or the floats that they stand for.
-//   x = sum + columns[j] - weight_zeros[j] * row_sums[i]
-//   uint8_t: rounded((x + bias[j]) * scale[j], held); float: x * scale[j] + bias[j]
-// Arrays of columns go on to whole pairs of strips.
-struct Requantised {
-  const int32_t* columns;
-  const float *bias, *scale;
-  const int32_t *weight_zeros = nullptr, *row_sums = nullptr;  // both, or where zeros are 0 none
-  bool to_bytes = true, relu = false;
-  Held held;
-
-  Requantised at(int64_t row, int64_t column) const {
-    Requantised moved = *this;
-    moved.columns += column, moved.bias += column, moved.scale += column;
-    if (weight_zeros) moved.weight_zeros += column, moved.row_sums += row;
-    return moved;
-  }
-};
+struct Requantised;  // what becomes of sums of Int8Quads instead (quantized_sink.h)
 
 // c = sink(c * add + a @ b) on this thread, for k rows of each of b's strips, which lie
-// `strip` elements apart. Element (i, p) of a lies at a[i * a_row + p]. With `to`, c is made of what
-// it says instead, c_row of them from row to row.
+// `strip` elements apart. Element (i, p) of a lies at a[i * a_row + p]. With `to`, c is made of
+// what it says instead, c_row of them from row to row.
 void gemm_strips(int64_t m, int64_t n, int64_t k, const float* a, int64_t a_row, const float* b,
                  int64_t strip, bool add, float* c, int64_t c_row, const Sink& sink,
                  Elements of = Elements::Floats, const Requantised* to = nullptr);

@@ -29,8 +29,8 @@ uint32_t word_at(const T* from, int64_t step, int64_t count) {
 template <class T>
 void copy_beside(const T* from, int64_t step, int64_t rows, uint32_t inverted, uint32_t* to) {
   for (int64_t i = 0; i < rows; ++i) {
-    uint32_t word = static_cast<uint32_t>(from[i]) |
-                    static_cast<uint32_t>(from[i + step]) << (8 * sizeof(T));
+    uint32_t word = static_cast<uint32_t>(from[i]) | static_cast<uint32_t>(from[i + step])
+                                                         << (8 * sizeof(T));
     if constexpr (sizeof(T) == 1) {
       word |= static_cast<uint32_t>(from[i + 2 * step]) << 16 |
               static_cast<uint32_t>(from[i + 3 * step]) << 24;

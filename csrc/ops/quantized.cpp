@@ -8,7 +8,6 @@
 #include "native_quantized.h"
 #include "ops/byte_quads.h"
 #include "ops/factory.h"
-#include "ops/packed_tile.h"
 #include "ops/scratch.h"
 #include "ops/vector.h"
 #include "ops_arithmetic.h"
@@ -18,8 +17,8 @@ namespace weft::native {
 namespace quantized {
 
 Steps checked_steps(const char* op, double scale, int64_t zero_point) {
-  WEFT_CHECK(zero_point >= 0 && zero_point <= 255, op,
-             ": expected a zero point of 0 to 255, got ", zero_point);
+  WEFT_CHECK(zero_point >= 0 && zero_point <= 255, op, ": expected a zero point of 0 to 255, got ",
+             zero_point);
   return {static_cast<float>(scale), static_cast<int32_t>(zero_point)};
 }
 
@@ -43,9 +42,8 @@ Weight::Weight(const char* op, const Tensor& values, const Tensor& scales,
   const auto fits = [&](const Tensor& each, bool may_be_one) {
     return each.dim() == 1 && (each.numel() == rows() || (may_be_one && each.numel() == 1));
   };
-  WEFT_CHECK(fits(scales, true) && is_floating(scales.dtype()), op,
-             ": expected 1 or ", rows(), " scales, got ", AsTuple{scales.sizes()}, " of ",
-             scales.dtype());
+  WEFT_CHECK(fits(scales, true) && is_floating(scales.dtype()), op, ": expected 1 or ", rows(),
+             " scales, got ", AsTuple{scales.sizes()}, " of ", scales.dtype());
   WEFT_CHECK(fits(zero_points, true), op, ": expected 1 or ", rows(), " zero points, got ",
              AsTuple{zero_points.sizes()});
   WEFT_CHECK(!bias.defined() || fits(bias, false), op, ": expected a bias of shape (", rows(),
@@ -106,15 +104,17 @@ Sinks::Sinks(const Weight& weight, const Steps& in, const Result& result,
     const float both = in.scale * weight.scale(row);
     const float add = bias.defined() ? bias.data_as<const float>()[row] : 0.0f;
     // Unsigned, since sums wrap around.
-    const auto zero = static_cast<uint32_t>(in.zero_point), own = static_cast<uint32_t>(weight.zero(row));
+    const auto zero = static_cast<uint32_t>(in.zero_point),
+               own = static_cast<uint32_t>(weight.zero(row));
     const auto sum = static_cast<uint32_t>(sums(row / n)[row % n]);
     columns_[at] = static_cast<int32_t>(zero * (own * static_cast<uint32_t>(depth) - sum));
     if (!zeros_.empty()) zeros_[at] = weight.zero(row);
     scale_[at] = result.to_bytes ? both / result.out.scale : both;
     bias_[at] = !result.to_bytes ? add : single ? add * (1.0f / both) : add / both;
   }
-  base_ = {columns_.data(), bias_.data(), scale_.data(), zeros_.empty() ? nullptr : zeros_.data(),
-           nullptr, result.to_bytes, result.relu, held_by(result.out, result.relu)};
+  base_ = {
+      columns_.data(), bias_.data(),    scale_.data(), zeros_.empty() ? nullptr : zeros_.data(),
+      nullptr,         result.to_bytes, result.relu,   held_by(result.out, result.relu)};
 }
 
 blas::Requantised Sinks::of(int64_t group) const { return base_.at(0, group * stride_); }
@@ -171,42 +171,46 @@ WEFT_INLINE void write(Floats4 (&x)[4], const blas::Held& held, uint8_t* to) {
 
 void to_bytes(const float* from, int64_t n, const Steps& steps, uint8_t* to) {
   for_each_part(n, [&](int64_t first, int64_t count) {
-    at_level([](auto, const float* x, int64_t left, uint8_t* y, const Steps* by) WEFT_INLINED {
-      // As PyTorch: the zero point is added before rounding.
-      const auto zero = static_cast<float>(by->zero_point);
-      const blas::Held held{0.0f, 255.0f, 0};
-      const float inverse = 1.0f / by->scale;
-      auto some = [&](const float* of, uint8_t* into) WEFT_INLINED {
-        Floats4 numbers[4];
-        for (int q = 0; q < 4; ++q) {
-          load(numbers[q], of + q * 4);
-          numbers[q] = numbers[q] * inverse + zero;
-        }
-        write(numbers, held, into);
-      };
-      for (; left >= 16; left -= 16, x += 16, y += 16) some(x, y);
-      if (left == 0) return;
-      float last[16] = {};
-      uint8_t bytes[16];
-      std::copy_n(x, left, last);
-      some(last, bytes);
-      std::copy_n(bytes, left, y);
-    }, from + first, count, to + first, &steps);
+    at_level(
+        [](auto, const float* x, int64_t left, uint8_t* y, const Steps* by) WEFT_INLINED {
+          // As PyTorch: the zero point is added before rounding.
+          const auto zero = static_cast<float>(by->zero_point);
+          const blas::Held held{0.0f, 255.0f, 0};
+          const float inverse = 1.0f / by->scale;
+          auto some = [&](const float* of, uint8_t* into) WEFT_INLINED {
+            Floats4 numbers[4];
+            for (int q = 0; q < 4; ++q) {
+              load(numbers[q], of + q * 4);
+              numbers[q] = numbers[q] * inverse + zero;
+            }
+            write(numbers, held, into);
+          };
+          for (; left >= 16; left -= 16, x += 16, y += 16) some(x, y);
+          if (left == 0) return;
+          float last[16] = {};
+          uint8_t bytes[16];
+          std::copy_n(x, left, last);
+          some(last, bytes);
+          std::copy_n(bytes, left, y);
+        },
+        from + first, count, to + first, &steps);
   });
 }
 
 void to_floats(const uint8_t* from, int64_t n, const Steps& steps, float* to) {
   for_each_part(n, [&](int64_t first, int64_t count) {
-    at_level([](auto, const uint8_t* x, int64_t left, float* y, float zero, float by) WEFT_INLINED {
-      for (; left >= 16; left -= 16, x += 16, y += 16) {
-        Bytes16 bytes;
-        Floats4 numbers[4];
-        std::memcpy(&bytes, x, sizeof(bytes));
-        blas::words_of(bytes, numbers);
-        for (int q = 0; q < 4; ++q) store(Floats4((numbers[q] - zero) * by), y + q * 4);
-      }
-      for (; left > 0; --left, ++x, ++y) *y = (*x - zero) * by;
-    }, from + first, count, to + first, static_cast<float>(steps.zero_point), steps.scale);
+    at_level(
+        [](auto, const uint8_t* x, int64_t left, float* y, float zero, float by) WEFT_INLINED {
+          for (; left >= 16; left -= 16, x += 16, y += 16) {
+            Bytes16 bytes;
+            Floats4 numbers[4];
+            std::memcpy(&bytes, x, sizeof(bytes));
+            blas::words_of(bytes, numbers);
+            for (int q = 0; q < 4; ++q) store(Floats4((numbers[q] - zero) * by), y + q * 4);
+          }
+          for (; left > 0; --left, ++x, ++y) *y = (*x - zero) * by;
+        },
+        from + first, count, to + first, static_cast<float>(steps.zero_point), steps.scale);
   });
 }
 
@@ -215,42 +219,44 @@ template <class Fn>
 void by_pairs(const uint8_t* a, const uint8_t* b, int64_t n, const blas::Held& held, uint8_t* to,
               const Fn& fn) {
   for_each_part(n, [&](int64_t first, int64_t count) {
-    at_level([](auto bytes, const uint8_t* x, const uint8_t* y, int64_t left, uint8_t* z,
-                const blas::Held* by, const Fn* each) WEFT_INLINED {
-      constexpr int kBytes = bytes();
-      auto some = [&](const uint8_t* p, const uint8_t* q, uint8_t* into) WEFT_INLINED {
-        Vector<uint32_t, kBytes> pair[2];
-        Vector<float, kBytes> numbers[4], others[4];
-        Vector<int32_t, kBytes> whole[4];
-        std::memcpy(&pair[0], p, kBytes), std::memcpy(&pair[1], q, kBytes);
-        blas::words_of(pair[0], numbers), blas::words_of(pair[1], others);
-        for (int v = 0; v < 4; ++v) {
-          (*each)(numbers[v], others[v]);
-          whole[v] = blas::rounded_words(numbers[v], *by);
-        }
-        const auto made = blas::joined(whole);
-        std::memcpy(into, &made, kBytes);
-      };
-      for (; left >= kBytes; left -= kBytes, x += kBytes, y += kBytes, z += kBytes) some(x, y, z);
-      if (left == 0) return;
-      uint8_t last[2][kBytes] = {};
-      std::copy_n(x, left, last[0]), std::copy_n(y, left, last[1]);
-      some(last[0], last[1], last[0]);
-      std::copy_n(last[0], left, z);
-    }, a + first, b + first, count, to + first, &held, &fn);
+    at_level(
+        [](auto bytes, const uint8_t* x, const uint8_t* y, int64_t left, uint8_t* z,
+           const blas::Held* by, const Fn* each) WEFT_INLINED {
+          constexpr int kBytes = bytes();
+          auto some = [&](const uint8_t* p, const uint8_t* q, uint8_t* into) WEFT_INLINED {
+            Vector<uint32_t, kBytes> pair[2];
+            Vector<float, kBytes> numbers[4], others[4];
+            Vector<int32_t, kBytes> whole[4];
+            std::memcpy(&pair[0], p, kBytes), std::memcpy(&pair[1], q, kBytes);
+            blas::words_of(pair[0], numbers), blas::words_of(pair[1], others);
+            for (int v = 0; v < 4; ++v) {
+              (*each)(numbers[v], others[v]);
+              whole[v] = blas::rounded_words(numbers[v], *by);
+            }
+            const auto made = blas::joined(whole);
+            std::memcpy(into, &made, kBytes);
+          };
+          for (; left >= kBytes; left -= kBytes, x += kBytes, y += kBytes, z += kBytes)
+            some(x, y, z);
+          if (left == 0) return;
+          uint8_t last[2][kBytes] = {};
+          std::copy_n(x, left, last[0]), std::copy_n(y, left, last[1]);
+          some(last[0], last[1], last[0]);
+          std::copy_n(last[0], left, z);
+        },
+        a + first, b + first, count, to + first, &held, &fn);
   });
 }
 
-Tensor like(const Tensor& self, DType dtype) {
-  return empty_preserve(self, dtype, self.device());
-}
+Tensor like(const Tensor& self, DType dtype) { return empty_preserve(self, dtype, self.device()); }
 
 // Both in memory of one order without gaps.
 std::pair<Tensor, Tensor> alike(const char* op, const Tensor& a, const Tensor& b) {
   WEFT_CHECK(a.dtype() == DType::U8 && b.dtype() == DType::U8, op,
              ": expected tensors of uint8, got ", a.dtype(), " and ", b.dtype());
   const bool is_dense = a.is_contiguous() || goes_by_channels(a);
-  if (is_dense && a.layout().sizes == b.layout().sizes && a.layout().strides == b.layout().strides) {
+  if (is_dense && a.layout().sizes == b.layout().sizes &&
+      a.layout().strides == b.layout().strides) {
     return {a, b};
   }
   const Dims sizes = broadcast_sizes(op, a.sizes(), b.sizes());
@@ -292,8 +298,8 @@ Tensor _quantize(const Tensor& self, double scale, int64_t zero_point, DType dty
                         out.data_as<uint8_t>());
     return out;
   }
-  WEFT_CHECK(dtype == DType::I8 || dtype == DType::I32, op,
-             ": expected uint8, int8 or int32, got ", dtype);
+  WEFT_CHECK(dtype == DType::I8 || dtype == DType::I32, op, ": expected uint8, int8 or int32, got ",
+             dtype);
   const Steps steps{static_cast<float>(scale), static_cast<int32_t>(zero_point)};
   return dtype == DType::I8 ? quantize_as<int8_t>(x, out, steps)
                             : quantize_as<int32_t>(x, out, steps);
@@ -323,11 +329,10 @@ Tensor _quantized_add(const Tensor& self, double scale, int64_t zero_point, cons
   const float of_a = a.scale, of_b = b.scale, by = 1.0f / to.scale;
   const float from_a = -of_a * static_cast<float>(a.zero_point),
               from_b = -of_b * static_cast<float>(b.zero_point);
-  quantized::by_pairs(
-      both.first.data_as<const uint8_t>(), both.second.data_as<const uint8_t>(), out.numel(),
-      quantized::held_by(to, relu), out.data_as<uint8_t>(), [=](auto& p, const auto& q) WEFT_INLINED {
-        p = ((p * of_a + from_a) + (q * of_b + from_b)) * by;
-      });
+  quantized::by_pairs(both.first.data_as<const uint8_t>(), both.second.data_as<const uint8_t>(),
+                      out.numel(), quantized::held_by(to, relu), out.data_as<uint8_t>(),
+                      [=](auto& p, const auto& q)
+                          WEFT_INLINED { p = ((p * of_a + from_a) + (q * of_b + from_b)) * by; });
   return out;
 }
 
@@ -342,10 +347,10 @@ Tensor _quantized_mul(const Tensor& self, double scale, int64_t zero_point, cons
   const Tensor out = quantized::like(both.first, DType::U8);
   const float by = a.scale * b.scale * (1.0f / to.scale);
   const auto of_a = static_cast<float>(a.zero_point), of_b = static_cast<float>(b.zero_point);
-  quantized::by_pairs(
-      both.first.data_as<const uint8_t>(), both.second.data_as<const uint8_t>(), out.numel(),
-      quantized::held_by(to, relu), out.data_as<uint8_t>(),
-      [=](auto& p, const auto& q) WEFT_INLINED { p = (p - of_a) * (q - of_b) * by; });
+  quantized::by_pairs(both.first.data_as<const uint8_t>(), both.second.data_as<const uint8_t>(),
+                      out.numel(), quantized::held_by(to, relu), out.data_as<uint8_t>(),
+                      [=](auto& p, const auto& q)
+                          WEFT_INLINED { p = (p - of_a) * (q - of_b) * by; });
   return out;
 }
 
@@ -373,8 +378,7 @@ Tensor in_words(const Tensor& rows, int64_t words, int32_t zero) {
 Tensor linear_of(const Tensor& rows, const Steps& in, const Weight& weight, const Result& result) {
   const int64_t m = rows.sizes()[0], n = weight.rows(), words = weight.words();
   const int64_t sizes[] = {m, n};
-  const Tensor out =
-      Tensor::empty(sizes, result.to_bytes ? DType::U8 : DType::F32, rows.device());
+  const Tensor out = Tensor::empty(sizes, result.to_bytes ? DType::U8 : DType::F32, rows.device());
   const Tensor x = in_words(rows, words, in.zero_point);
   const Ref<PackedWeight> strips = quantized::packed(weight);
   const float* const b = strips->data();
@@ -426,28 +430,30 @@ namespace {
 Steps steps_of(const char* op, const float* x, int64_t n, bool reduce_range) {
   float low = 0, high = 0;
   bool is_finite = true;
-  at_level([](auto bytes, const float* from, int64_t count, float* least, float* most, bool* ok)
-               WEFT_INLINED {
-    using Floats = Vector<float, bytes()>;
-    constexpr int64_t kLanes = bytes() / sizeof(float);
-    Floats small{}, large{}, wrong{};
-    int64_t i = 0;
-    for (; i + kLanes <= count; i += kLanes) {
-      Floats v;
-      load(v, from + i);
-      small = v < small ? v : small;
-      large = v > large ? v : large;
-      wrong += v - v;  // 0, or NaN
-    }
-    for (int64_t l = 0; l < kLanes; ++l) {
-      *least = std::min(*least, small[l]), *most = std::max(*most, large[l]);
-      *ok &= wrong[l] == 0;
-    }
-    for (; i < count; ++i) {
-      *least = std::min(*least, from[i]), *most = std::max(*most, from[i]);
-      *ok &= from[i] - from[i] == 0;
-    }
-  }, x, n, &low, &high, &is_finite);
+  at_level(
+      [](auto bytes, const float* from, int64_t count, float* least, float* most, bool* ok)
+          WEFT_INLINED {
+            using Floats = Vector<float, bytes()>;
+            constexpr int64_t kLanes = bytes() / sizeof(float);
+            Floats small{}, large{}, wrong{};
+            int64_t i = 0;
+            for (; i + kLanes <= count; i += kLanes) {
+              Floats v;
+              load(v, from + i);
+              small = v < small ? v : small;
+              large = v > large ? v : large;
+              wrong += v - v;  // 0, or NaN
+            }
+            for (int64_t l = 0; l < kLanes; ++l) {
+              *least = std::min(*least, small[l]), *most = std::max(*most, large[l]);
+              *ok &= wrong[l] == 0;
+            }
+            for (; i < count; ++i) {
+              *least = std::min(*least, from[i]), *most = std::max(*most, from[i]);
+              *ok &= from[i] - from[i] == 0;
+            }
+          },
+      x, n, &low, &high, &is_finite);
   WEFT_CHECK(is_finite, op, ": expected finite numbers, got ", low, " to ", high);
   const double steps = reduce_range ? 127 : 255;
   double scale = (static_cast<double>(high) - low) / steps;

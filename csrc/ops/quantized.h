@@ -7,6 +7,7 @@
 
 #include "ops/packed_gemm.h"
 #include "ops/packed_weight.h"
+#include "ops/quantized_sink.h"
 #include "ops/support.h"
 
 namespace weft::native::quantized {
@@ -20,7 +21,8 @@ Steps checked_steps(const char* op, double scale, int64_t zero_point);
 
 blas::Held held_by(const Steps& steps, bool relu = false);
 
-// A weight of shape (groups * n, channels, ...taps): int8, with float scales and integer zero points.
+// A weight of shape (groups * n, channels, ...taps): int8, with float scales and integer zero
+// points.
 struct Weight {
   Tensor values, scales, zero_points, bias;
   int64_t groups;
@@ -35,8 +37,12 @@ struct Weight {
   // Of a row as it is multiplied: taps of channels that are filled up to whole words.
   int64_t aligned_channels() const { return (channels() + 3) / 4 * 4; }
   int64_t words() const { return taps() * aligned_channels() / 4; }
-  float scale(int64_t row) const { return scales_[scales_.size() == 1 ? 0 : static_cast<size_t>(row)]; }
-  int32_t zero(int64_t row) const { return zeros_[zeros_.size() == 1 ? 0 : static_cast<size_t>(row)]; }
+  float scale(int64_t row) const {
+    return scales_[scales_.size() == 1 ? 0 : static_cast<size_t>(row)];
+  }
+  int32_t zero(int64_t row) const {
+    return zeros_[zeros_.size() == 1 ? 0 : static_cast<size_t>(row)];
+  }
   bool has_zeros() const;
 
  private:

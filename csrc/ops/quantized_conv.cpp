@@ -6,7 +6,6 @@
 #include "native_quantized.h"
 #include "ops/byte_quads.h"
 #include "ops/conv.h"
-#include "ops/packed_tile.h"
 #include "ops/quantized.h"
 #include "ops/scratch.h"
 #include "ops/vector.h"
@@ -30,9 +29,8 @@ struct Images {
   int64_t places() const { return axes[0].size * axes[1].size * axes[2].size; }
   int64_t line() const { return groups * group_channels; }  // bytes of a place
   bool is_pointwise() const {
-    return std::ranges::all_of(axes, [](const Axis& a) {
-      return a.kernel == 1 && a.stride == 1 && a.padding == 0;
-    });
+    return std::ranges::all_of(
+        axes, [](const Axis& a) { return a.kernel == 1 && a.stride == 1 && a.padding == 0; });
   }
 };
 
@@ -52,9 +50,10 @@ Images images_of(const char* op, const Tensor& input, const Weight& w, IntList s
     Axis& axis = g.axes[kDims - dims + i];
     axis = {input.sizes()[i + 2], w.values.sizes()[i + 2], stride[i], padding[i], dilation[i], 0};
     for (const int64_t each : {axis.stride, axis.dilation, axis.padding + 1, axis.kernel}) {
-      WEFT_CHECK(each >= 1 && each <= INT_MAX, op, ": expected strides and dilations >= 1 and "
-                 "paddings >= 0, got ", AsTuple{stride}, ", ", AsTuple{dilation}, " and ",
-                 AsTuple{padding});
+      WEFT_CHECK(each >= 1 && each <= INT_MAX, op,
+                 ": expected strides and dilations >= 1 and "
+                 "paddings >= 0, got ",
+                 AsTuple{stride}, ", ", AsTuple{dilation}, " and ", AsTuple{padding});
     }
     axis.out = conv::output_size(axis.size, axis.kernel, axis.stride, axis.padding, axis.dilation);
     WEFT_CHECK(axis.out > 0 && axis.size > 0, op,
@@ -123,15 +122,15 @@ void unroll(const Images& g, const uint8_t* images, int64_t group, int32_t zero,
       for (int64_t j = 0; j < h.kernel; ++j) {
         const int64_t slice = z + i * d.dilation, row = y + j * h.dilation;
         const bool hit = slice >= 0 && slice < d.size && row >= 0 && row < h.size;
-        const uint8_t* const from =
-            hit ? image + (slice * h.size + row) * w.size * line : images;
+        const uint8_t* const from = hit ? image + (slice * h.size + row) * w.size * line : images;
         if (hit && runs) {
           const int64_t low = std::clamp<int64_t>(-x, 0, w.kernel),
                         high = std::clamp<int64_t>(w.size - x, low, w.kernel);
           if (low > 0) std::memset(to, zero, static_cast<size_t>(low * channels));
           copy_bytes(from + (x + low) * line, (high - low) * channels, behind, to + low * channels);
           if (high < w.kernel) {
-            std::memset(to + high * channels, zero, static_cast<size_t>((w.kernel - high) * channels));
+            std::memset(to + high * channels, zero,
+                        static_cast<size_t>((w.kernel - high) * channels));
           }
           to += w.kernel * channels;
           continue;
@@ -186,7 +185,8 @@ void by_products(const Images& g, const Tensor& input, const Steps& in, const We
 // every fourth four of 16 channels: so bytes that are put together and taken apart lie.
 constexpr int64_t kLanes = 64;
 int64_t lane_of(int64_t channel) {
-  return channel / kLanes * kLanes + channel % 16 / 4 * 16 + channel % kLanes / 16 * 4 + channel % 4;
+  return channel / kLanes * kLanes + channel % 16 / 4 * 16 + channel % kLanes / 16 * 4 +
+         channel % 4;
 }
 int64_t whole_lanes(int64_t channels) { return (channels + kLanes - 1) / kLanes * kLanes; }
 
@@ -223,7 +223,8 @@ struct Taps {
 // Writes channels of one position, as many as kBytes, from channel c on; at[t] + c are those that
 // tap t meets.
 template <int kBytes, class By>
-WEFT_INLINE void fold_channels(const Taps& taps, const uint8_t* const* at, int64_t c, uint8_t* out) {
+WEFT_INLINE void fold_channels(const Taps& taps, const uint8_t* const* at, int64_t c,
+                               uint8_t* out) {
   using Words = Vector<uint32_t, kBytes>;
   using Whole = Vector<int32_t, kBytes>;
   using Floats = Vector<float, kBytes>;
@@ -238,9 +239,8 @@ WEFT_INLINE void fold_channels(const Taps& taps, const uint8_t* const* at, int64
     for (int t = 0; t < 4; ++t) std::memcpy(&x[t], at[t] + c, kBytes);
     const Words low[2] = {blas::low_bytes(x[0], x[1]), blas::low_bytes(x[2], x[3])},
                 high[2] = {blas::high_bytes(x[0], x[1]), blas::high_bytes(x[2], x[3])};
-    const Words met[4] = {
-        blas::low_halves(low[0], low[1]), blas::high_halves(low[0], low[1]),
-        blas::low_halves(high[0], high[1]), blas::high_halves(high[0], high[1])};
+    const Words met[4] = {blas::low_halves(low[0], low[1]), blas::high_halves(low[0], low[1]),
+                          blas::low_halves(high[0], high[1]), blas::high_halves(high[0], high[1])};
 #pragma GCC unroll 4
     for (int q = 0; q < 4; ++q) {
       Words by;
@@ -328,26 +328,28 @@ void by_channels(const Images& g, const Tensor& input, const Steps& in, const We
     const auto lane = static_cast<size_t>(lane_of(c));
     columns[lane] = *of.columns, bias[lane] = *of.bias, scale[lane] = *of.scale;
   }
-  const Taps taps{words->data(), weight.taps(), fours, lanes, columns.data(), bias.data(), scale.data(),
-                  sinks.of(0).held};
+  const Taps taps{words->data(),  weight.taps(), fours,        lanes,
+                  columns.data(), bias.data(),   scale.data(), sinks.of(0).held};
   const std::vector<uint8_t> border(static_cast<size_t>(line), static_cast<uint8_t>(in.zero_point));
   const auto* images = x.data_as<const uint8_t>();
   const int64_t rows = g.batch * g.axes[0].out * g.axes[1].out, width = g.axes[2].out * channels;
   const bool by_fours = blas::multiplies(blas::Elements::Int8Quads);
   parallel_for(rows, grain_of(width * weight.taps() / 16), [&](int64_t begin, int64_t end) {
     std::vector<const uint8_t*> at(static_cast<size_t>(fours * 4), border.data());
-    at_level([](auto bytes, const Images* of, const Taps* all, const uint8_t* from, int64_t step,
-                const uint8_t* outside, int64_t row, int64_t last, const uint8_t** places,
-                uint8_t* to, bool fours_at_once) WEFT_INLINED {
-      for (; row < last; ++row) {
-        uint8_t* const here = to + row * of->axes[2].out * of->channels;
-        if (bytes() == 64 && fours_at_once) {
-          fold_line<bytes(), blas::ByFours>(*of, *all, from, step, outside, row, places, here);
-        } else {
-          fold_line<bytes(), blas::ByHalves>(*of, *all, from, step, outside, row, places, here);
-        }
-      }
-    }, &g, &taps, images, line, border.data(), begin, end, at.data(), out, by_fours);
+    at_level(
+        [](auto bytes, const Images* of, const Taps* all, const uint8_t* from, int64_t step,
+           const uint8_t* outside, int64_t row, int64_t last, const uint8_t** places, uint8_t* to,
+           bool fours_at_once) WEFT_INLINED {
+          for (; row < last; ++row) {
+            uint8_t* const here = to + row * of->axes[2].out * of->channels;
+            if (bytes() == 64 && fours_at_once) {
+              fold_line<bytes(), blas::ByFours>(*of, *all, from, step, outside, row, places, here);
+            } else {
+              fold_line<bytes(), blas::ByHalves>(*of, *all, from, step, outside, row, places, here);
+            }
+          }
+        },
+        &g, &taps, images, line, border.data(), begin, end, at.data(), out, by_fours);
   });
 }
 

@@ -108,7 +108,7 @@ class Programs:
         nodes = _nodes_within(function) if level is None else 0
         self.is_tiered = level is None and (nodes > _VERY_LONG or not _may_repeat(function))
         # Numbers between two steps are rounded otherwise where they are none but integers.
-        self.is_tiered &= not _is_quantized(function)
+        self.is_tiered &= not quantized.is_within(function, callee)
         self.is_long = self.is_tiered and nodes > _LONG
         self.was_called = False
         self.first: Any = None  # as the frontend made it
@@ -234,20 +234,6 @@ def _may_repeat(function: Function, known: dict[int, bool] | None = None) -> boo
         called = [callee(node) for node in function.graph.walk() if node.kind in _CALLS]
         known[id(function)] = any(each is None or _may_repeat(each, known) for each in called)
     return known[id(function)]
-
-
-def _is_quantized(function: Function, known: set[int] | None = None) -> bool:
-    """Whether a call may reach operators on numbers that could be integers."""
-    known = set() if known is None else known
-    if not quantized.FUNCTIONS or id(function) in known:
-        return False
-    known.add(id(function))
-    nodes = (node for node in function.graph.walk() if node.kind in _CALLS)
-    called = ((node, callee(node)) for node in nodes)
-    return any(
-        quantized.is_quantized(node) or (each is not None and _is_quantized(each, known))
-        for node, each in called
-    )
 
 
 def _optimized(function: Function, level: int, options: Options) -> Function:

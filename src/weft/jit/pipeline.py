@@ -232,7 +232,7 @@ def _inline(
         if may_share and sum(1 for _ in body.walk()) > options.call_size:
             while quantized.run(body):
                 inlining.run(body, options)
-            _settle(passes, body, options, observer)
+                _settle(passes, body, options, observer)
             _run(behind, body, options, observer)
             shared[function] = function.with_graph(body)
     changed = bool(inlining.run(graph, options, bodies, shared=shared))

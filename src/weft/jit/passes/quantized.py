@@ -57,6 +57,20 @@ def is_quantized(node: Node) -> bool:
     return is_waiting(node) and name_of(node) not in COMMON
 
 
+def is_within(
+    function: Function, callee: Callable[[Node], Function | None], known: set[int] | None = None
+) -> bool:
+    """Whether a call of the function may reach such operators."""
+    known = set() if known is None else known
+    if not FUNCTIONS or id(function) in known:
+        return False
+    known.add(id(function))
+    return any(
+        is_quantized(node) or ((each := callee(node)) is not None and is_within(each, callee, known))
+        for node in function.graph.walk()
+    )
+
+
 def stays(node: Node) -> bool:
     """Whether a call is not to be inlined, or not yet."""
     return is_waiting(node) or name_of(node) in SELDOM
@@ -80,7 +94,9 @@ class _Lowering:
         self.lists: dict[Value, list[Value]] = {}
         # What is written to in place would have to be written to in both forms.
         self.may_change = any(
-            ty.non_none(value.type) == TENSOR for node in graph.walk() for value in written_tensors(node)
+            ty.non_none(value.type) == TENSOR
+            for node in graph.walk()
+            for value in written_tensors(node)
         )
 
     def block(self, block: Block) -> None:
@@ -120,8 +136,9 @@ class _Lowering:
         if self.may_change and INTEGERS in (result, *(v.type for v in made.graph.inputs)):
             return None
         with self.graph.inserting(before=node), self.graph.at_range(node.range):
-            given = [self.given(v, p.type) for v, p in zip(node.inputs, made.graph.inputs)]
-            if None in given:
+            found = [self.given(v, p.type) for v, p in zip(node.inputs, made.graph.inputs)]
+            given = [each for each in found if each is not None]
+            if len(given) < len(found):
                 return None
             output = self.emit(made, given, result)
         if result == INTEGERS:
@@ -171,8 +188,8 @@ class _Lowering:
     def branches(self, node: Node) -> None:
         """Results that are integers in both branches."""
         for index, value in enumerate(list(node.outputs)):
-            ends = [self.forms.get(block.returns[index]) for block in node.blocks]
-            if None not in ends:
+            ends = [self.forms[v] for b in node.blocks if (v := b.returns[index]) in self.forms]
+            if len(ends) == len(node.blocks):
                 for block, end in zip(node.blocks, ends):
                     block.set_returns([*block.returns, end])
                 self.forms[value] = node.add_output(INTEGERS)
