@@ -108,11 +108,11 @@ def _check_pairs(function: Any) -> None:
 def _check_steps(function: Any) -> None:
     x = np.linspace(-3, 9, 1001, dtype=np.float32)
     for dtype, low, high in ((weft.uint8, 0, 255), (weft.int8, -128, 127), (weft.int32, -9999, 9999)):
-        q = weft.ops.aten._quantize(*_given(x), 0.04, 5, dtype)
-        wanted = np.clip(np.rint(x * (np.float32(1) / np.float32(0.04))) + 5, low, high)
+        q = weft.ops.aten._quantize(*_given(x), 0.0411, 5, dtype)
+        wanted = np.clip(np.rint(x * (np.float32(1) / np.float32(0.0411))) + 5, low, high)
         assert q.dtype == dtype and np.array_equal(q.numpy(), wanted)
-        back = weft.ops.aten._dequantize(q, 0.04, 5).numpy()
-        assert np.array_equal(back, (wanted.astype(np.float32) - 5) * np.float32(0.04))
+        back = weft.ops.aten._dequantize(q, 0.0411, 5).numpy()
+        assert np.array_equal(back, (wanted.astype(np.float32) - 5) * np.float32(0.0411))
     nothing = weft.ops.aten._quantize(weft.tensor([float("nan"), 1e30, -1e30]), 0.5, 3, weft.uint8)
     assert nothing.tolist() == [0, 255, 0]
 

@@ -66,7 +66,8 @@ def is_within(
         return False
     known.add(id(function))
     return any(
-        is_quantized(node) or ((each := callee(node)) is not None and is_within(each, callee, known))
+        is_quantized(node)
+        or ((each := callee(node)) is not None and is_within(each, callee, known))
         for node in function.graph.walk()
     )
 
