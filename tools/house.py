@@ -54,13 +54,14 @@ PURPOSES = (
         "src/weft/export/* src/weft/jit/archive/exported.py",
     ),
     Purpose(
-        "quantised networks",
+        "quantised networks, words of small numbers",
         2_000,
-        2_200,
-        "csrc/ops/quantized* csrc/ops/byte_quads.h src/weft/_ops/quantized.py "
+        2_600,
+        "csrc/ops/quantized* csrc/ops/byte_quads.h csrc/ops/packed_words.* "
+        "src/weft/_ops/quantized.py "
         "src/weft/jit/archive/quantized* src/weft/jit/passes/quantized.py",
     ),
-    Purpose("archives", 4_845, 6_372, "src/weft/jit/archive/*"),
+    Purpose("archives", 4_845, 5_692, "src/weft/jit/archive/*"),
     Purpose(
         "operators of the library for hosts",
         450,

@@ -9,16 +9,17 @@ namespace weft::blas {
 // An instruction of two operands on each 16 bytes. `code` without its "v" or "p"; of registers of
 // 16 bytes by name, which the compiler writes as the level has it.
 #if defined(__x86_64__)
-#define WEFT_DEFINE_BYTES(name, code, Number, builtin)  \
-  template <class V>                                    \
-  WEFT_INLINE V name(const V& a, const V& b) {          \
-    if constexpr (sizeof(V) == 16) {                    \
-      using Of = weft::Vector<Number, 16>;              \
-      return (V)builtin((Of)a, (Of)b);                  \
-    }                                                   \
-    V made = a;                                         \
-    asm("vp" code " %1, %0, %0" : "+v"(made) : "v"(b)); \
-    return made;                                        \
+#define WEFT_DEFINE_BYTES(name, code, Number, builtin)     \
+  template <class V>                                       \
+  WEFT_INLINE void name(V& made, const V& a, const V& b) { \
+    if constexpr (sizeof(V) == 16) {                       \
+      using Of = weft::Vector<Number, 16>;                 \
+      made = (V)builtin((Of)a, (Of)b);                     \
+    } else {                                               \
+      V first = a;                                         \
+      asm("vp" code " %1, %0, %0" : "+v"(first) : "v"(b)); \
+      made = first;                                        \
+    }                                                      \
   }
 WEFT_DEFINE_BYTES(low_bytes, "unpcklbw", char, __builtin_ia32_punpcklbw128)
 WEFT_DEFINE_BYTES(high_bytes, "unpckhbw", char, __builtin_ia32_punpckhbw128)
@@ -35,9 +36,11 @@ WEFT_DEFINE_BYTES(sum_of_pairs, "maddwd", int16_t, __builtin_ia32_pmaddwd128)
 template <class V, class Floats>
 WEFT_INLINE void words_of(const V& bytes, Floats (&to)[4]) {
 #if defined(__x86_64__)
-  const V low = low_bytes(bytes, V{}), high = high_bytes(bytes, V{});
-  const V words[4] = {low_halves(low, V{}), high_halves(low, V{}), low_halves(high, V{}),
-                      high_halves(high, V{})};
+  const V zero{};
+  V low, high, words[4];
+  low_bytes(low, bytes, zero), high_bytes(high, bytes, zero);
+  low_halves(words[0], low, zero), high_halves(words[1], low, zero);
+  low_halves(words[2], high, zero), high_halves(words[3], high, zero);
   for (int q = 0; q < 4; ++q) {
     to[q] = __builtin_convertvector(reinterpret_cast<weft::Vector<int32_t, sizeof(V)>>(words[q]),
                                     Floats);
@@ -51,18 +54,18 @@ WEFT_INLINE void words_of(const V& bytes, Floats (&to)[4]) {
 #endif
 }
 template <class Words>
-WEFT_INLINE Words joined(const Words (&words)[4]) {
+WEFT_INLINE void joined(Words& made, const Words (&words)[4]) {
 #if defined(__x86_64__)
-  return bytes_of(halves_of(words[0], words[1]), halves_of(words[2], words[3]));
+  Words low, high;
+  halves_of(low, words[0], words[1]), halves_of(high, words[2], words[3]);
+  bytes_of(made, low, high);
 #else
-  Words made{};
   for (int q = 0; q < 4; ++q) {
     for (size_t l = 0; l < sizeof(Words) / 4; ++l) {
       reinterpret_cast<uint8_t*>(&made)[l / 4 * 16 + q * 4 + l % 4] =
           static_cast<uint8_t>(words[q][l]);
     }
   }
-  return made;
 #endif
 }
 
@@ -91,7 +94,9 @@ struct ByHalves {  // of the even and the odd bytes, as numbers of 16 bits
   template <class V>
   WEFT_INLINE static void add_pairs(V& sum, const V& a, const V& b) {
 #if defined(__x86_64__)
-    sum += sum_of_pairs(a, b);
+    V products;
+    sum_of_pairs(products, a, b);
+    sum += products;
 #else
     using Words = weft::Vector<int32_t, sizeof(V)>;
     const Words both = reinterpret_cast<Words>(b), low = both << 16;

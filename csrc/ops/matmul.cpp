@@ -119,7 +119,7 @@ Tensor _int_mm(const Tensor& self, const Tensor& mat2) {
              ": expected matrices of int8, got ", self.dtype(), " and ", mat2.dtype());
   check_inner(op, self, mat2, self.sizes()[1] == mat2.sizes()[0]);
   const int64_t sizes[] = {self.sizes()[0], mat2.sizes()[1]};
-  if (!blas::multiplies(blas::Elements::Int8Quads) || self.numel() == 0 || mat2.numel() == 0) {
+  if (self.numel() == 0 || mat2.numel() == 0) {
     return product(op, sizes, {}, as_dtype(self, DType::I32), as_dtype(mat2, DType::I32), 0, 1,
                    gemm);
   }

@@ -41,7 +41,7 @@ void pack_matrix(const Matrix<const float>& b, int64_t k, int64_t n, float* to);
 // c = c * add + a @ b for bfloat16 factors, where the processor multiplies(BFloat16Pairs).
 void bfloat16_gemm(int64_t m, int64_t n, int64_t k, const Matrix<const uint16_t>& a,
                    const Matrix<const uint16_t>& b, bool add, float* c);
-// c = a @ b for int8 factors, where it multiplies(Int8Quads). Sums wrap around.
+// c = a @ b for int8 factors. Sums wrap around.
 void int8_gemm(int64_t m, int64_t n, int64_t k, const Matrix<const uint8_t>& a,
                const Matrix<const uint8_t>& b, int32_t* c);
 

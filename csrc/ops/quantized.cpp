@@ -164,8 +164,9 @@ void for_each_part(int64_t n, Fn&& fn) {
 
 WEFT_INLINE void write(Floats4 (&x)[4], const blas::Held& held, uint8_t* to) {
   Vector<int32_t, 16> whole[4];
-  for (int q = 0; q < 4; ++q) whole[q] = blas::rounded_words(x[q], held);
-  const auto bytes = blas::joined(whole);
+  for (int q = 0; q < 4; ++q) blas::rounded_words(whole[q], x[q], held);
+  Vector<int32_t, 16> bytes;
+  blas::joined(bytes, whole);
   std::memcpy(to, &bytes, sizeof(bytes));
 }
 
@@ -231,9 +232,10 @@ void by_pairs(const uint8_t* a, const uint8_t* b, int64_t n, const blas::Held& h
             blas::words_of(pair[0], numbers), blas::words_of(pair[1], others);
             for (int v = 0; v < 4; ++v) {
               (*each)(numbers[v], others[v]);
-              whole[v] = blas::rounded_words(numbers[v], *by);
+              blas::rounded_words(whole[v], numbers[v], *by);
             }
-            const auto made = blas::joined(whole);
+            Vector<int32_t, kBytes> made;
+            blas::joined(made, whole);
             std::memcpy(into, &made, kBytes);
           };
           for (; left >= kBytes; left -= kBytes, x += kBytes, y += kBytes, z += kBytes)

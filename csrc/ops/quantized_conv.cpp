@@ -237,10 +237,13 @@ WEFT_INLINE void fold_channels(const Taps& taps, const uint8_t* const* at, int64
   for (int64_t four = 0; four < taps.fours; ++four, at += 4, words += taps.lanes) {
     Words x[4];
     for (int t = 0; t < 4; ++t) std::memcpy(&x[t], at[t] + c, kBytes);
-    const Words low[2] = {blas::low_bytes(x[0], x[1]), blas::low_bytes(x[2], x[3])},
-                high[2] = {blas::high_bytes(x[0], x[1]), blas::high_bytes(x[2], x[3])};
-    const Words met[4] = {blas::low_halves(low[0], low[1]), blas::high_halves(low[0], low[1]),
-                          blas::low_halves(high[0], high[1]), blas::high_halves(high[0], high[1])};
+    Words low[2], high[2], met[4];
+    for (int h = 0; h < 2; ++h) {
+      blas::low_bytes(low[h], x[2 * h], x[2 * h + 1]);
+      blas::high_bytes(high[h], x[2 * h], x[2 * h + 1]);
+    }
+    blas::low_halves(met[0], low[0], low[1]), blas::high_halves(met[1], low[0], low[1]);
+    blas::low_halves(met[2], high[0], high[1]), blas::high_halves(met[3], high[0], high[1]);
 #pragma GCC unroll 4
     for (int q = 0; q < 4; ++q) {
       Words by;
@@ -254,9 +257,10 @@ WEFT_INLINE void fold_channels(const Taps& taps, const uint8_t* const* at, int64
     Floats bias, scale, x = __builtin_convertvector(reinterpret_cast<Whole>(sums[q]), Floats);
     load(bias, taps.bias + lane + q * 16), load(scale, taps.scale + lane + q * 16);
     x = (x + bias) * scale;
-    steps[q] = blas::rounded_words(x, taps.held);
+    blas::rounded_words(steps[q], x, taps.held);
   }
-  const Whole bytes = blas::joined(steps);
+  Whole bytes;
+  blas::joined(bytes, steps);
   std::memcpy(out + c, &bytes, kBytes);
 }
 

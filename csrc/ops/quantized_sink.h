@@ -40,7 +40,8 @@ struct BytesOf {
 // Numbers held between two, rounded to even: what is added leaves no bits behind the point. NaN
 // becomes the lowest one.
 template <class Floats>
-WEFT_INLINE auto rounded_words(const Floats& given, const Held& held) {
+WEFT_INLINE void rounded_words(weft::Vector<int32_t, sizeof(Floats)>& to, const Floats& given,
+                               const Held& held) {
   Floats x = given;
   using Whole = weft::Vector<int32_t, sizeof(Floats)>;
   constexpr float kPoint = 12582912.0f;  // 1.5 * 2^23
@@ -48,15 +49,8 @@ WEFT_INLINE auto rounded_words(const Floats& given, const Held& held) {
   x = x > held.low ? x : Floats{} + held.low;
   x = x < held.high ? x : Floats{} + held.high;
   x += kPoint;
-  return Whole(reinterpret_cast<Whole>(x) - (kBits - held.zero_point));
+  to = reinterpret_cast<Whole>(x) - (kBits - held.zero_point);
 }
-// The same as bytes.
-template <class Floats>
-WEFT_INLINE auto rounded(const Floats& given, const Held& held) {
-  return __builtin_convertvector(rounded_words(given, held),
-                                 typename BytesOf<sizeof(Floats) / sizeof(float)>::type);
-}
-
 // Writes what `to` makes of the sums of some rows.
 template <int Rows, int Vectors, class Vector>
 WEFT_INLINE void write_requantised(const Requantised& to, const Vector (&sums)[Rows][Vectors],
@@ -85,7 +79,8 @@ WEFT_INLINE void write_requantised(const Requantised& to, const Vector (&sums)[R
         std::memcpy(c + at, &x, sizeof(x));
         continue;
       }
-      const auto bytes = rounded(Floats((x + bias) * scale), to.held);
+      rounded_words(whole, Floats((x + bias) * scale), to.held);
+      const auto bytes = __builtin_convertvector(whole, typename BytesOf<kWidth>::type);
       std::memcpy(reinterpret_cast<uint8_t*>(c) + at, &bytes, sizeof(bytes));
     }
   }

@@ -107,7 +107,6 @@ class Programs:
         self.level = _LEVEL if level is None else level
         nodes = _nodes_within(function) if level is None else 0
         self.is_tiered = level is None and (nodes > _VERY_LONG or not _may_repeat(function))
-        # Numbers between two steps are rounded otherwise where they are none but integers.
         self.is_tiered &= not quantized.is_within(function, callee)
         self.is_long = self.is_tiered and nodes > _LONG
         self.was_called = False

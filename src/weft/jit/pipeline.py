@@ -98,7 +98,7 @@ PASSES: list[Pass] = [
 ]
 _MOST_ROUNDS = 10
 
-# Called with the pass and the graph after each pass that changed something; tests verify there.
+# Called with the pass and the graph after each pass that changed something.
 Observer = Callable[[Pass, Graph], None]
 
 
@@ -118,10 +118,8 @@ def _collection_paused() -> Iterator[None]:
 def optimize(
     function: Function, level: int = 2, options: Options = DEFAULT, observer: Observer | None = None
 ) -> Function:
-    """A copy of the function with its graph optimised; the function itself stays as it is.
-
-    Level 0 does nothing, 1 what is cheap, 2 everything.
-    """
+    """A copy of the function with its graph optimised: level 0 does nothing, 1 what is cheap, 2
+    everything."""
     graph = function.graph.copy()
     optimize_graph(graph, level, options, observer)
     return function.with_graph(graph)
@@ -199,13 +197,11 @@ def optimize_graph(
     finish: bool = True,
 ) -> bool:
     """Runs the passes on a graph, in place; True if anything changed. `finish`: those behind the
-    repeated ones too, which commit it to one kind of program: with gradients, or without; and what
-    makes integers of quantised tensors. Without them every call is inlined but for those."""
+    repeated ones too, which commit it to one kind of program: with gradients, or without. Without
+    them every call is inlined, but for quantised operators."""
     inlining, repeated, behind = _active(level)
     changed = bool(inlining) and _inline(repeated, behind, graph, options, observer, finish)
-    if inlining and (finish or not any(map(quantized.is_quantized, graph.walk()))):
-        while quantized.run(graph):
-            changed = _run(inlining, graph, options, observer)
+    changed |= level > 0 and quantized.lower(graph, finish, lambda: _run(inlining, graph, options))
     changed |= _settle(repeated, graph, options, observer)
     return (finish and _run(behind, graph, options, observer)) or changed
 
@@ -230,9 +226,8 @@ def _inline(
         uniform_attributes.run(body, uniform)
         _settle(passes, body, options, observer)
         if may_share and sum(1 for _ in body.walk()) > options.call_size:
-            while quantized.run(body):
-                inlining.run(body, options)
-                _settle(passes, body, options, observer)
+            quantized.lower(body, True, lambda body=body: inlining.run(body, options))
+            _settle(passes, body, options, observer)
             _run(behind, body, options, observer)
             shared[function] = function.with_graph(body)
     changed = bool(inlining.run(graph, options, bodies, shared=shared))

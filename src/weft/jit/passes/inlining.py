@@ -4,8 +4,7 @@
 
 A call of a function from within itself stays, and so does a call that would make the graph too
 large. Large functions that are called often are compiled once instead: their calls are redirected
-to the optimised function. Calls that `quantized` waits for stay. Nodes remember where they were
-called from.
+to the optimised function. Nodes remember where they were called from.
 """
 
 from __future__ import annotations
@@ -71,10 +70,8 @@ class _Inliner:
     def node(self, node: Node, callers: tuple[Function, ...]) -> None:
         for block in node.blocks:
             self.block(block, callers)
-        function = callee(node)
+        function = None if quantized.stays(node) else callee(node)
         if function is None or function in callers or function in self.redirected:
-            return
-        if quantized.stays(node):
             return
         if function in self.shared:
             self._redirect(node, self.shared[function])

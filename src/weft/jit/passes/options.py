@@ -9,11 +9,8 @@ from weft.jit.ir.record import record
 class Options:
     """`gradients`: gradients may be recorded when the program runs. Then passes keep the order in
     which they are added up, because a sum of floats depends on it. A program that runs without
-    gradients (inference) may be optimised with False.
-
-    `fast_math`: rules that change the last bits of results are used as well.
-
-    The limits bound the growth of programs, not what they mean.
+    gradients (inference) may be optimised with False. `fast_math`: rules that change the last bits
+    of results are used as well. The limits bound the growth of programs, not what they mean.
     """
 
     gradients: bool = True

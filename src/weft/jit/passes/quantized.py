@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 from weft.jit.ir import FLOAT, INT, TENSOR, Function, Graph, Node, TupleType, Value
 from weft.jit.ir import types as ty
@@ -75,6 +76,17 @@ def is_within(
 def stays(node: Node) -> bool:
     """Whether a call is not to be inlined, or not yet."""
     return is_waiting(node) or name_of(node) in SELDOM
+
+
+def lower(graph: Graph, is_last: bool, inline: Callable[[], Any]) -> bool:
+    """Puts integers in the place of numbers, and inlines what is left. A graph that is not the one
+    to run keeps its quantised operators. True if there was one."""
+    changed = False
+    if is_last or not any(map(is_quantized, graph.walk())):
+        while run(graph):
+            inline()
+            changed = True
+    return changed
 
 
 def run(graph: Graph) -> bool:
