@@ -38,6 +38,7 @@ _RESULTS = {
     "Tensor": "Tensor", "Tensor[]": "std::vector<Tensor>", "Scalar": "Scalar", "bool": "bool",
     "int": "int64_t", "float": "double", "ScalarType": "ScalarType",
 }  # fmt: skip
+_OPTIONS = ("dtype", "layout", "device", "pin_memory")
 # Written by hand, as their overloads are more than the table's.
 _WRITTEN_METHODS = (
     *("contiguous", "index", "index_put_", "item", "to", "dim", "get_device", "is_complex"),
@@ -141,8 +142,7 @@ class Call:
         self.schema = schema
         self.method = method
         self.is_out = is_out
-        names = [arg.name for arg in schema.args]
-        self.has_options = all(name in names for name in OPTIONS)
+        self.has_options = {arg.name for arg in schema.args}.issuperset(_OPTIONS)
         self.written = [arg for arg in schema.args if arg.is_written]
         self.parameters = self._parameters()
         self.first_default = len(self.parameters)
@@ -170,7 +170,7 @@ class Call:
             args = [*self.written, *(arg for arg in args if not arg.is_written)]
         found = []
         for arg in args:
-            if not self.has_options or arg.name not in OPTIONS:
+            if not self.has_options or arg.name not in _OPTIONS:
                 found.append(Parameter(f"{_parameter_type(arg)} {arg.name}", _default(arg)))
             elif arg.name == "dtype" and not self.is_out:
                 found.append(Parameter(OPTIONS, "{}"))
@@ -219,7 +219,7 @@ class Call:
     def _value(self, arg: Arg) -> str:
         if arg is self.holder:
             return "*this"
-        if not self.has_options or arg.name not in OPTIONS:
+        if not self.has_options or arg.name not in _OPTIONS:
             return arg.name
         if self.is_out:
             return "c10::detail::none()"
