@@ -136,3 +136,32 @@ def test_modules_that_are_not_compared_are_missing() -> None:
     samples_only = ("TransformerEncoder", "FractionalMaxPool2d", "FractionalMaxPool3d")
     left_out = [name for name in known() if name in INFOS and name not in samples_only]
     assert [name for name in left_out if hasattr(weft.nn, name)] == []
+
+
+def refusal(cls: Any, sample: Any, convert: Any, training: bool) -> tuple[str, str]:
+    """Where a wrong sample is refused, and by which class of error."""
+    made, given = sample.constructor_input, sample.forward_input
+    try:
+        module = cls(*convert(made.args), **convert(made.kwargs)).train(training)
+    except Exception as error:
+        return "made", type(error).__name__
+    if given is not None:
+        try:
+            module(*convert(given.args), **convert(given.kwargs))
+        except Exception as error:
+            return "called", type(error).__name__
+    return "never", ""
+
+
+@pytest.mark.parametrize("name", [n for n, info in INFOS.items() if info.module_error_inputs_func])
+@pytest.mark.parametrize("training", [False, True])
+def test_refusals_are_of_the_same_class(name: str, training: bool) -> None:
+    from parity.convert import to_weft
+
+    info = INFOS[name]
+    samples = info.module_error_inputs_func(
+        info, device="cpu", dtype=torch.float32, requires_grad=False, training=training
+    )
+    for sample in (each.module_error_input for each in samples):
+        theirs = refusal(info.module_cls, sample, lambda value: value, training)
+        assert refusal(getattr(weft.nn, name), sample, to_weft, training) == theirs, str(sample)
