@@ -144,6 +144,7 @@ def test_a_key_has_as_many_vectors_as_its_value():
 def test_covariances_without_degrees_of_freedom_are_infinite():
     x, weights = weft.tensor([[1.0, 2.0, 4.0]]), weft.tensor([0.5, 0.25, 0.25])
     assert weft.cov(x, aweights=weights, correction=9).item() == math.inf
+    assert weft.cov(x + 0j, aweights=weights, correction=0).item().real > 0
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -160,7 +160,8 @@ def cov(
         sum_ = w.sum()
         centred = x - (x * w).sum(1, keepdim=True) / sum_
         less = correction * ((w if aweights is None else w * aweights).sum() / sum_)
-        result = (centred * w) @ centred.mH / (sum_ - less).clamp_min(0)
+        total = sum_ - less
+        result = (centred * w) @ centred.mH / total.masked_fill(_C.real(total) <= 0, 0)
     return result.squeeze()
 
 
