@@ -39,7 +39,30 @@ set(WEFT_LIBTORCH_HEADERS
   c10/core/TensorOptions.h c10/macros/Export.h c10/macros/Macros.h c10/util/ArrayRef.h
   c10/util/BFloat16.h c10/util/Exception.h c10/util/Half.h c10/util/Logging.h c10/util/Optional.h
   c10/util/StringUtil.h c10/util/complex.h c10/util/intrusive_ptr.h c10/util/irange.h
-  c10/util/string_view.h c10/cuda/CUDACachingAllocator.h caffe2/core/macros.h)
+  c10/util/string_view.h c10/cuda/CUDACachingAllocator.h caffe2/core/macros.h
+  # Bindings in other languages ask for these.
+  torch/csrc/api/include/torch/serialize/read_adapter_interface.h
+  torch/csrc/autograd/anomaly_mode.h torch/csrc/autograd/edge.h torch/csrc/autograd/engine.h
+  torch/csrc/autograd/functions/accumulate_grad.h torch/csrc/autograd/profiler.h
+  torch/csrc/autograd/profiler_legacy.h torch/csrc/autograd/record_function.h
+  torch/csrc/autograd/saved_variable.h torch/csrc/jit/api/compilation_unit.h
+  torch/csrc/jit/api/method.h torch/csrc/jit/api/object.h torch/csrc/jit/codegen/cuda/interface.h
+  torch/csrc/jit/frontend/code_template.h torch/csrc/jit/ir/ir.h torch/csrc/jit/mobile/import.h
+  torch/csrc/jit/mobile/import_data.h torch/csrc/jit/mobile/module.h
+  torch/csrc/jit/passes/fixup_trace_scope_blocks.h torch/csrc/jit/passes/normalize_ops.h
+  torch/csrc/jit/python/update_graph_executor_opt.h torch/csrc/jit/runtime/operator.h
+  torch/csrc/jit/serialization/export.h torch/csrc/jit/serialization/pickle.h
+  ATen/BatchedTensorImpl.h ATen/CPUGeneratorImpl.h ATen/DLConvertor.h ATen/DeviceAccelerator.h
+  ATen/DeviceGuard.h ATen/NamedTensor.h ATen/PythonTorchFunctionTLS.h
+  ATen/autocast_mode.h ATen/code_template.h
+  ATen/core/Dimname.h ATen/core/Generator.h ATen/core/function_schema.h
+  ATen/core/interned_strings.h ATen/core/jit_type.h ATen/core/stack.h
+  ATen/detail/CUDAHooksInterface.h ATen/dlpack.h ATen/record_function.h
+  c10/core/Allocator.h c10/core/CPUAllocator.h c10/core/DefaultDtype.h c10/core/DeviceGuard.h
+  c10/core/GeneratorImpl.h c10/core/QScheme.h c10/core/Storage.h c10/core/StorageImpl.h
+  c10/core/TensorImpl.h c10/core/impl/DeviceGuardImplInterface.h c10/util/FunctionRef.h
+  c10/util/flat_hash_map.h c10/util/typeid.h c10/util/variant.h
+  caffe2/serialize/read_adapter_interface.h)
 set(WEFT_LIBTORCH_FOLDER "${PROJECT_BINARY_DIR}/libtorch")
 foreach(header IN LISTS WEFT_LIBTORCH_FRONTEND_HEADERS)
   file(CONFIGURE OUTPUT "${WEFT_LIBTORCH_FOLDER}/${header}"
@@ -50,7 +73,7 @@ foreach(header IN LISTS WEFT_LIBTORCH_HEADERS)
     CONTENT "#pragma once\n#include <weft_libtorch/all.h>\n")
 endforeach()
 # These need pybind11, too.
-foreach(header torch/extension.h torch/python.h)
+foreach(header torch/extension.h torch/python.h torch/csrc/autograd/python_variable.h)
   file(CONFIGURE OUTPUT "${WEFT_LIBTORCH_FOLDER}/${header}"
     CONTENT "#pragma once\n#include <weft_libtorch/python.h>\n")
 endforeach()

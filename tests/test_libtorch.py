@@ -84,7 +84,14 @@ def test_memory(tmp_path: Path) -> None:
     assert run(program) == (SOURCES / "memory.txt").read_text()
 
 
+def test_bindings(archive: Path, tmp_path: Path) -> None:
+    """What the native parts of other languages' bindings ask for, in their forms."""
+    program = build("bindings.cpp", tmp_path, "-std=c++17", *STRICT)
+    assert run(program, archive) == (SOURCES / "bindings.txt").read_text()
+
+
 ABSENT = """
+#include <torch/script.h>
 #include <torch/torch.h>
 
 #include <iostream>
@@ -111,6 +118,10 @@ int main() {
   });
   attempt([&] { return x.coalesce().values(); });
   attempt([&] { return x.q_scale() + static_cast<double>(x.sparse_dim()); });
+  attempt([&] { return x._version(); });
+  attempt([&] { return at::detail::getDefaultCPUGenerator().get_state(); });
+  attempt([&] { return torch::jit::compile("def f(x): return x"); });
+  attempt([&] { torch::Tensor(x).uniform_(0, 1, at::detail::createCPUGenerator(3)); });
 }
 """
 
@@ -119,7 +130,8 @@ def test_functions_that_weft_lacks_raise_when_they_are_called(tmp_path: Path) ->
     (tmp_path / "absent.cpp").write_text(ABSENT)
     program = build(tmp_path / "absent.cpp", tmp_path, "-std=c++17", "-O0", *STRICT)
     names = [line.partition(":")[0] for line in run(program).splitlines()]
-    assert names == ["_add_relu", "_fused_dropout", "_foreach_add", "coalesce", "q_scale"]
+    without_hosts = ["_add_relu", "_fused_dropout", "_foreach_add", "coalesce", "q_scale"]
+    assert names == [*without_hosts, "_version", "get_state", "compile", "Generator"]
 
 
 def test_no_function_that_is_written_by_hand_is_listed_as_absent() -> None:
@@ -158,7 +170,7 @@ def test_find_package(tmp_path: Path) -> None:
 
 
 @pytest.mark.parity
-@pytest.mark.parametrize("source", ["tensors.cpp", "modules.cpp", "memory.cpp"])
+@pytest.mark.parametrize("source", ["tensors.cpp", "modules.cpp", "memory.cpp", "bindings.cpp"])
 def test_pytorch_prints_the_same(source: str, archive: Path, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     folder = Path(torch.__file__).parent

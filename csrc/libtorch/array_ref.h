@@ -8,6 +8,7 @@
 #include <optional>
 #include <ostream>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "error.h"
@@ -18,8 +19,12 @@ inline namespace over_weft {
 template <class T>
 using optional = std::optional<T>;
 using nullopt_t = std::nullopt_t;
+using std::get_if;
+using std::holds_alternative;
 using std::make_optional;
 using std::nullopt;
+using std::variant;
+using std::visit;
 using string_view = std::string_view;
 
 template <class T>
@@ -143,6 +148,21 @@ class OptionalArrayRef final {
 using OptionalIntArrayRef = OptionalArrayRef<int64_t>;
 
 using IntList = IntArrayRef;
+
+// A list of its own, or none.
+template <class T>
+struct OptionalArray final {
+  std::optional<std::vector<T>> list;
+
+  OptionalArray() = default;
+  OptionalArray(std::vector<T> items) : list(std::move(items)) {}
+  operator std::optional<ArrayRef<T>>() const {
+    return list ? std::optional<ArrayRef<T>>(*list) : std::nullopt;
+  }
+  operator OptionalArrayRef<T>() const {
+    return list ? OptionalArrayRef<T>(*list) : OptionalArrayRef<T>();
+  }
+};
 
 // The numbers from 0, or from a first one, to an end.
 template <class T>

@@ -68,6 +68,9 @@ using at::NoGradGuard;
 using c10::InferenceMode;
 
 namespace autograd {
+using at::AutoGradMode;
+using at::GradMode;
+
 inline namespace over_weft {
 
 using Variable = at::Tensor;
@@ -101,12 +104,15 @@ inline variable_list grad(const variable_list& outputs, const variable_list& inp
   return gradients;
 }
 
+// With inputs, the gradients of these alone are added to.
 inline void backward(const variable_list& tensors, const variable_list& grad_tensors = {},
-                     std::optional<bool> retain_graph = std::nullopt, bool create_graph = false) {
+                     std::optional<bool> retain_graph = std::nullopt, bool create_graph = false,
+                     const variable_list& inputs = {}) {
+  const auto given = inputs.empty() ? std::optional<at::TensorList>() : at::TensorList(inputs);
   for (size_t i = 0; i < tensors.size(); ++i) {
     const bool is_last = i + 1 == tensors.size();
     tensors[i].backward(i < grad_tensors.size() ? grad_tensors[i] : at::Tensor(),
-                        is_last ? retain_graph : std::optional<bool>(true), create_graph);
+                        is_last ? retain_graph : std::optional<bool>(true), create_graph, given);
   }
 }
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <tuple>
 
-#include "options.h"
+#include "generator.h"
 
 namespace at {
 inline namespace over_weft {
@@ -61,7 +61,14 @@ inline Shared box(const Device& device) {
 }
 inline Shared box(Layout layout) { return box(static_cast<int64_t>(layout)); }
 inline Shared box(MemoryFormat format) { return box(static_cast<int64_t>(format)); }
-inline Shared box(Generator) { return none(); }
+// None stands for the default generator.
+inline Shared box(const Generator& generator) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      !generator.defined() || generator.unsafeGetGeneratorImpl()->is_default,
+      "Generator: expected the default generator, got one of its own, of "
+      "which weft.h has no value");
+  return none();
+}
 inline Shared box(const Scalar& scalar) {
   if (scalar.isBoolean()) return box(scalar.toBool());
   if (scalar.isComplex()) return box(scalar.toComplexDouble());

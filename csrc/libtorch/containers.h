@@ -4,9 +4,20 @@
 #include <map>
 
 #include "boxed.h"
+#include "types.h"
 
 namespace c10 {
 inline namespace over_weft {
+
+class IValue;
+namespace detail {
+Shared box(const IValue& value);  // which containers have, too
+}
+
+template <>
+struct TypeOf<at::Tensor> {
+  static TypePtr get() { return TensorType::get(); }
+};
 
 template <class T>
 class List final {
@@ -15,6 +26,7 @@ class List final {
   using iterator = typename std::vector<T>::iterator;
 
   List() : items_(std::make_shared<std::vector<T>>()) {}
+  explicit List(TypePtr element) : List() { element_ = std::move(element); }
   List(std::initializer_list<T> items) : List(std::vector<T>(items)) {}
   explicit List(ArrayRef<T> items) : List(items.vec()) {}
   explicit List(std::vector<T> items)
@@ -35,10 +47,26 @@ class List final {
   iterator begin() const { return items_->begin(); }
   iterator end() const { return items_->end(); }
   const std::vector<T>& vec() const { return *items_; }
-  List copy() const { return List(*items_); }
+  List copy() const {
+    List made(*items_);
+    made.element_ = element_;
+    return made;
+  }
+  T extract(size_t index) const { return std::move(items_->at(index)); }
+  void pop_back() const { items_->pop_back(); }
+  void resize(size_t count) const { items_->resize(count); }
+  iterator erase(iterator place) const { return items_->erase(place); }
+  iterator insert(iterator place, T item) const { return items_->insert(place, std::move(item)); }
+  bool is(const List& other) const { return items_ == other.items_; }
+  friend bool operator==(const List& a, const List& b) { return *a.items_ == *b.items_; }
+  friend bool operator!=(const List& a, const List& b) { return !(a == b); }
+  // As it was given; null where the items alone tell it.
+  const TypePtr& declared_type() const { return element_; }
+  TypePtr elementType() const;
 
  private:
   std::shared_ptr<std::vector<T>> items_;
+  TypePtr element_ = TypeOf<T>::get();
 };
 
 // Entries in the order in which they came.
@@ -59,6 +87,10 @@ class Dict final {
   using iterator = typename std::vector<Entry>::iterator;
 
   Dict() : entries_(std::make_shared<std::vector<Entry>>()) {}
+  Dict(TypePtr key, TypePtr value) : Dict() {
+    key_ = std::move(key);
+    value_ = std::move(value);
+  }
 
   size_t size() const { return entries_->size(); }
   bool empty() const { return entries_->empty(); }
@@ -96,14 +128,22 @@ class Dict final {
     entries_->erase(found);
     return 1;
   }
+  void erase(iterator place) const { entries_->erase(place); }
   Dict copy() const {
-    Dict made;
+    Dict made(key_, value_);
     *made.entries_ = *entries_;
     return made;
   }
+  bool is(const Dict& other) const { return entries_ == other.entries_; }
+  // As they were given; null where the entries alone tell them.
+  const TypePtr& declared_key_type() const { return key_; }
+  const TypePtr& declared_value_type() const { return value_; }
+  TypePtr keyType() const;
+  TypePtr valueType() const;
 
  private:
   std::shared_ptr<std::vector<Entry>> entries_;
+  TypePtr key_ = TypeOf<Key>::get(), value_ = TypeOf<Value>::get();
 };
 
 namespace detail {

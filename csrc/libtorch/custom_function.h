@@ -92,11 +92,10 @@ struct FunctionInputs {
   }
 };
 
-template <class T>
-std::string name_of_type() {
+inline std::string name_of_type(const std::type_info& type) {
   const std::unique_ptr<char, void (*)(void*)> text(
-      abi::__cxa_demangle(typeid(T).name(), nullptr, nullptr, nullptr), std::free);
-  return text ? text.get() : typeid(T).name();
+      abi::__cxa_demangle(type.name(), nullptr, nullptr, nullptr), std::free);
+  return text ? text.get() : type.name();
 }
 
 // One call: what the node of its results owns.
@@ -140,7 +139,7 @@ class FunctionState {
   static variable_list record(std::unique_ptr<FunctionState> state, const variable_list& outputs) {
     AutogradContext& context = state->context_;
     c10::detail::FunctionRecord record;
-    record.name = name_of_type<T>();
+    record.name = name_of_type(typeid(T));
     record.inputs = std::move(state->inputs_.tensors);
     record.saved = std::move(context.to_save_);
     record.written = std::move(context.dirty_);

@@ -317,38 +317,42 @@ struct DataLoaderOptions {
   TORCH_ARG(bool, drop_last) = false;
 };
 
+// Batches, one behind the other.
+template <class Batch>
+class Iterator {
+ public:
+  using difference_type = std::ptrdiff_t;
+  using value_type = Batch;
+  using pointer = Batch*;
+  using reference = Batch&;
+  using iterator_category = std::input_iterator_tag;
+  explicit Iterator(std::function<std::optional<Batch>()> next = {}) : next_(std::move(next)) {
+    if (next_) ++*this;
+  }
+  Iterator& operator++() {
+    batch_ = next_();
+    return *this;
+  }
+  Batch& operator*() { return *batch_; }
+  Batch* operator->() { return &*batch_; }
+  // All that have no batch are at the end.
+  bool operator==(const Iterator& other) const {
+    return batch_.has_value() == other.batch_.has_value();
+  }
+  bool operator!=(const Iterator& other) const { return !(*this == other); }
+
+ private:
+  std::function<std::optional<Batch>()> next_;
+  std::optional<Batch> batch_;
+};
+
 // Batches of a dataset in the order of a sampler; workers make those that come next, each with a
 // dataset of its own.
 template <class Dataset, class Sampler>
 class StatelessDataLoader {
  public:
   using BatchType = typename Dataset::BatchType;
-  class Iterator {
-   public:
-    using difference_type = std::ptrdiff_t;
-    using value_type = BatchType;
-    using pointer = BatchType*;
-    using reference = BatchType&;
-    using iterator_category = std::input_iterator_tag;
-    explicit Iterator(StatelessDataLoader* loader = nullptr) : loader_(loader) {
-      if (loader_) ++*this;
-    }
-    Iterator& operator++() {
-      batch_ = loader_->next();
-      return *this;
-    }
-    BatchType& operator*() { return *batch_; }
-    BatchType* operator->() { return &*batch_; }
-    // All that have no batch are at the end.
-    bool operator==(const Iterator& other) const {
-      return batch_.has_value() == other.batch_.has_value();
-    }
-    bool operator!=(const Iterator& other) const { return !(*this == other); }
-
-   private:
-    StatelessDataLoader* loader_;
-    std::optional<BatchType> batch_;
-  };
+  using Iterator = data::Iterator<BatchType>;
 
   StatelessDataLoader(Dataset dataset, Sampler sampler, DataLoaderOptions options)
       : datasets_(std::max<size_t>(options.workers(), 1), dataset),
@@ -358,7 +362,7 @@ class StatelessDataLoader {
   Iterator begin() {
     jobs_.clear();
     sampler_.reset(datasets_[0].size());
-    return Iterator(this);
+    return Iterator([this] { return next(); });
   }
   Iterator end() { return Iterator(); }
   void join() { jobs_.clear(); }

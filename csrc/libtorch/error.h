@@ -37,9 +37,15 @@
 namespace c10 {
 inline namespace over_weft {
 
+struct SourceLocation {
+  const char *function, *file;
+  uint32_t line;
+};
+
 class Error : public std::exception {
  public:
   explicit Error(std::string text) : text_(std::move(text)) {}
+  Error(SourceLocation, std::string text) : text_(std::move(text)) {}
   const char* what() const noexcept override { return text_.c_str(); }
   const char* what_without_backtrace() const noexcept { return text_.c_str(); }
   const std::string& msg() const noexcept { return text_; }

@@ -156,10 +156,13 @@ inline Tensor Tensor::index(ArrayRef<indexing::TensorIndex> indices) const {
   const auto chosen = indexing::detail::choose(*this, indices);
   return chosen.has_indices ? at::index(chosen.view, chosen.indices) : chosen.view.alias();
 }
-inline Tensor& Tensor::index_put_(ArrayRef<indexing::TensorIndex> indices, const Tensor& value) {
+inline Tensor& Tensor::index_put_(ArrayRef<indexing::TensorIndex> indices, const Tensor& value,
+                                  bool accumulate) {
   auto chosen = indexing::detail::choose(*this, indices);
   if (chosen.has_indices) {
-    at::index_put_(chosen.view, chosen.indices, value.to(scalar_type()));
+    at::index_put_(chosen.view, chosen.indices, value.to(scalar_type()), accumulate);
+  } else if (accumulate) {
+    chosen.view.add_(value);
   } else {
     chosen.view.copy_(value);
   }
@@ -237,6 +240,8 @@ class TensorData {
   template <class T>
   TensorData(std::complex<T> number)
       : type_(c10::detail::scalar_type<std::complex<T>>()), numbers_{number} {}
+  TensorData(at::Half number) : type_(at::kHalf), numbers_{static_cast<float>(number)} {}
+  TensorData(at::BFloat16 number) : type_(at::kBFloat16), numbers_{static_cast<float>(number)} {}
   TensorData(std::initializer_list<TensorData> items) {
     sizes_.push_back(static_cast<int64_t>(items.size()));
     if (items.size() == 0) return;

@@ -28,6 +28,10 @@ class FunctionSchema final {
       : name_(std::move(name)), arguments_(std::move(arguments)) {}
   const std::string& name() const { return name_; }
   const std::vector<Argument>& arguments() const { return arguments_; }
+  const std::vector<Argument>& returns() const {
+    TORCH_CHECK_NOT_IMPLEMENTED(false, "returns: expected arguments of '", name_,
+                                "' to be asked for, as weft.h tells no types of results");
+  }
 
  private:
   std::string name_;
@@ -52,8 +56,21 @@ struct NameValue {
   std::string name;
   IValue value;
 };
+using parameter_list = std::vector<at::Tensor>;
+using buffer_list = std::vector<at::Tensor>;
+using named_parameter_list = std::vector<NameTensor>;
+using named_buffer_list = std::vector<NameTensor>;
+using named_attribute_list = std::vector<NameValue>;
+using named_module_list = std::vector<NameModule>;
 
 class Method;
+struct Graph;
+
+namespace detail {
+
+struct Origin;
+
+}  // namespace detail
 
 // A module of a compiled file, or one below it: `path` says which.
 class Module {
@@ -62,8 +79,9 @@ class Module {
   explicit Module(std::string) {
     TORCH_CHECK_NOT_IMPLEMENTED(false, "Module: expected a module that torch::jit::load gives");
   }
-  Module(std::shared_ptr<weft_module> file, std::string path)
-      : file_(std::move(file)), path_(std::move(path)) {}
+  Module(std::shared_ptr<weft_module> file, std::string path,
+         std::shared_ptr<const detail::Origin> origin = nullptr)
+      : file_(std::move(file)), path_(std::move(path)), origin_(std::move(origin)) {}
 
   IValue forward(std::vector<IValue> inputs, const Kwargs& kwargs = {}) const {
     return run("forward", std::move(inputs), kwargs);
@@ -120,11 +138,9 @@ class Module {
   }
   void to(at::ScalarType dtype, bool = false) const {
     for (const auto& list : {named_parameters(), named_buffers()}) {
-      for (const auto& each : list) {
-        TORCH_CHECK_NOT_IMPLEMENTED(
-            !at::isFloatingType(each.value.scalar_type()) || each.value.scalar_type() == dtype,
-            "Module::to: expected the dtype that the file has, got ", dtype, " for '", each.name,
-            "' of ", each.value.scalar_type(), "; convert the module before weft compile");
+      for (const NameTensor& each : list) {
+        const at::Tensor converted = each.value.detach().to(dtype);
+        c10::detail::check(weft_tensor_set_data(each.value.get(), converted.get()));
       }
     }
   }
@@ -160,12 +176,45 @@ class Module {
   std::vector<Module> children() const;
   std::vector<Module> modules() const;
 
+  // A tensor of the module gets the memory of another.
+  void setattr(const std::string& name, const IValue& value) const {
+    const IValue before = attr(name);
+    TORCH_CHECK_NOT_IMPLEMENTED(before.isTensor() && value.isTensor(),
+                                "setattr: expected a tensor for a tensor '", name, "', got ",
+                                *value.type(), " for ", *before.type());
+    c10::detail::check(
+        weft_tensor_set_data(before.toTensor().get(), value.toTensor().detach().get()));
+  }
+  c10::intrusive_ptr<c10::ivalue::Object> _ivalue() const { return attr("").toObject(); }
+
   // Copies share what they are handles of.
   Module copy() const { return *this; }
-  void save(const std::string& path, const ExtraFilesMap& = {}) const {
-    TORCH_CHECK_NOT_IMPLEMENTED(false, "Module::save: expected a state to save, got '", path,
-                                "': weft_module_save_state writes parameters and buffers");
+  // Of a file that is loaded once more, with the state that this one has.
+  Module deepcopy() const;
+  Module clone() const { return deepcopy(); }
+  // The file that it was loaded from, with the state that it has now.
+  void save(std::ostream& out, const ExtraFilesMap& extra = {}) const;
+  void save(const std::string& path, const ExtraFilesMap& extra = {}) const;
+  // Files are optimised when they are compiled.
+  bool is_optimized() const { return true; }
+  void set_optimized(bool) const {}
+
+  // What changes a program, which a compiled file does not let be changed.
+#define WEFT_TORCH_FIXED(name)                                                                 \
+  template <class... Given>                                                                    \
+  IValue name(Given&&...) const {                                                              \
+    TORCH_CHECK_NOT_IMPLEMENTED(false,                                                         \
+                                "Module::" #name ": expected a program that is not compiled"); \
   }
+  WEFT_TORCH_FIXED(create_class)
+  WEFT_TORCH_FIXED(define)
+  WEFT_TORCH_FIXED(register_attribute)
+  WEFT_TORCH_FIXED(register_buffer)
+  WEFT_TORCH_FIXED(register_module)
+  WEFT_TORCH_FIXED(register_parameter)
+  WEFT_TORCH_FIXED(dump)
+  WEFT_TORCH_FIXED(dump_to_str)
+#undef WEFT_TORCH_FIXED
   weft_module* get() const { return file_.get(); }
   // As a pointer: torch::jit::load gave one before PyTorch 1.2.
   Module* operator->() { return this; }
@@ -187,7 +236,7 @@ class Module {
   // A module below knows its place in the file.
   IValue with_module(const std::string& name, c10::detail::Shared value) const {
     IValue found(std::move(value));
-    if (found.isModule()) found.set_module(std::make_shared<Module>(file_, below(name)));
+    if (found.isModule()) found.set_module(std::make_shared<Module>(file_, below(name), origin_));
     return found;
   }
   // Keyword arguments behind the others, by the names of the method.
@@ -228,6 +277,7 @@ class Module {
 
   std::shared_ptr<weft_module> file_;
   std::string path_;
+  std::shared_ptr<const detail::Origin> origin_;
 };
 
 struct NameModule {
@@ -235,22 +285,51 @@ struct NameModule {
   Module value;
 };
 
+// What a method or a compilation unit has: a name, a schema, and the call.
+class Function {
+ public:
+  using Call = std::function<IValue(std::vector<IValue>)>;
+  Function(c10::FunctionSchema schema, Call call)
+      : schema_(std::move(schema)), call_(std::move(call)) {}
+  IValue operator()(std::vector<IValue> inputs, const Kwargs& = {}) const {
+    return call_(std::move(inputs));
+  }
+  const std::string& name() const { return schema_.name(); }
+  const c10::FunctionSchema& getSchema() const { return schema_; }
+  size_t num_inputs() const { return schema_.arguments().size(); }
+  std::shared_ptr<Graph> graph() const;
+
+ private:
+  c10::FunctionSchema schema_;
+  Call call_;
+};
+
 // A method of a module.
 class Method {
  public:
-  Method(Module owner, std::string name) : owner_(std::move(owner)), name_(std::move(name)) {}
+  Method(const Module& owner, std::string name)
+      : owner_(owner),
+        name_(std::move(name)),
+        function_(std::make_shared<Function>(owner.schema_of(name_),
+                                             [owner, name = name_](std::vector<IValue> inputs) {
+                                               // Behind the module itself.
+                                               inputs.erase(inputs.begin());
+                                               return owner.run(name, std::move(inputs), {});
+                                             })) {}
   IValue operator()(std::vector<IValue> inputs, const Kwargs& kwargs = {}) const {
     return owner_.run(name_, std::move(inputs), kwargs);
   }
   const std::string& name() const { return name_; }
   const Module& owner() const { return owner_; }
-  const Method& function() const { return *this; }
-  c10::FunctionSchema getSchema() const { return owner_.schema_of(name_); }
-  size_t num_inputs() const { return getSchema().arguments().size(); }
+  Function& function() const { return *function_; }
+  const c10::FunctionSchema& getSchema() const { return function_->getSchema(); }
+  size_t num_inputs() const { return function_->num_inputs(); }
+  std::shared_ptr<Graph> graph() const { return function_->graph(); }
 
  private:
   Module owner_;
   std::string name_;
+  std::shared_ptr<Function> function_;
 };
 
 inline Method Module::get_method(const std::string& name) const {
@@ -309,80 +388,6 @@ inline std::vector<Module> Module::modules() const {
   for (const NameModule& each : named_modules()) found.push_back(each.value);
   return found;
 }
-
-// ---- loading ----
-
-namespace detail {
-
-inline Module loaded(weft_module* made, std::optional<at::Device> device, ExtraFilesMap* extra) {
-  std::shared_ptr<weft_module> file(made, weft_module_release);
-  Module module(file, "");
-  if (device) module.to(*device);
-  for (auto& [name, text] : extra ? *extra : ExtraFilesMap()) {
-    const void* data = nullptr;
-    size_t bytes = 0;
-    if (weft_module_record(made, ("extra/" + name).c_str(), &data, &bytes) != WEFT_OK) continue;
-    (*extra)[name].assign(static_cast<const char*>(data), bytes);
-  }
-  return module;
-}
-
-}  // namespace detail
-
-// Loads a file that `weft compile` made; one whose name ends in .pt is PyTorch's archive, too.
-// Throws c10::Error for others. `extra_files`: names of files of the archive, whose contents are
-// put in.
-inline Module load(const std::string& path, std::optional<at::Device> device,
-                   ExtraFilesMap& extra_files, bool = true, bool = false) {
-  weft_module* made = nullptr;
-  c10::detail::check(weft_module_load(path.c_str(), &made));
-  return detail::loaded(made, device, &extra_files);
-}
-inline Module load(const std::string& path, std::optional<at::Device> device = std::nullopt,
-                   bool = true) {
-  ExtraFilesMap none;
-  return load(path, device, none);
-}
-inline Module load(std::istream& in, std::optional<at::Device> device, ExtraFilesMap& extra_files,
-                   bool = true, bool = false) {
-  const std::string bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  weft_module* made = nullptr;
-  c10::detail::check(weft_module_load_memory(bytes.data(), bytes.size(), &made));
-  return detail::loaded(made, device, &extra_files);
-}
-inline Module load(std::istream& in, std::optional<at::Device> device = std::nullopt, bool = true) {
-  ExtraFilesMap none;
-  return load(in, device, none);
-}
-
-// Files are optimised when they are compiled (weft compile --freeze), so that these change nothing.
-inline Module freeze(const Module& module, const std::optional<std::vector<std::string>>& = {},
-                     bool = true) {
-  return module;
-}
-inline Module optimize_for_inference(const Module& module, const std::vector<std::string>& = {}) {
-  return module;
-}
-inline void setGraphExecutorOptimize(bool) {}
-inline bool getGraphExecutorOptimize() { return true; }
-inline bool setTensorExprFuserEnabled(bool) { return true; }
-inline std::atomic<bool>& getProfilingMode() {
-  static std::atomic<bool> mode{true};
-  return mode;
-}
-inline std::atomic<size_t>& getBailoutDepth() {
-  static std::atomic<size_t> depth{1};
-  return depth;
-}
-inline void overrideCanFuseOnCPU(bool) {}
-inline void overrideCanFuseOnGPU(bool) {}
-inline std::atomic<bool>& getExecutorMode() {
-  static std::atomic<bool> mode{true};
-  return mode;
-}
-enum class FusionBehavior { STATIC, DYNAMIC };
-using FusionStrategy = std::vector<std::pair<FusionBehavior, size_t>>;
-inline FusionStrategy setFusionStrategy(const FusionStrategy& strategy) { return strategy; }
 
 using JITException = c10::Error;
 using ErrorReport = c10::Error;

@@ -3,6 +3,6 @@
 
 #include "all.h"
 #include "data.h"
-#include "nn_recurrent.h"
+#include "nn_transformer.h"
 #include "optim_schedules.h"
 #include "serialize.h"

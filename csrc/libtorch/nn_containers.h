@@ -197,6 +197,7 @@ class SequentialImpl : public ListOfModules<SequentialImpl, AnyModule> {
     for (const NamedAnyModule& each : modules) push_back(each.name(), each.module());
   }
   SequentialImpl(const SequentialImpl&) = default;
+  SequentialImpl& operator=(const SequentialImpl&) = default;
   SequentialImpl(SequentialImpl& other) : SequentialImpl(std::as_const(other)) {}
 
   template <class Result = at::Tensor, class... Args>
@@ -251,6 +252,7 @@ class ModuleListImpl : public ListOfModules<ModuleListImpl, std::shared_ptr<Modu
     (push_back(std::forward<Modules>(modules)), ...);
   }
   ModuleListImpl(const ModuleListImpl&) = default;
+  ModuleListImpl& operator=(const ModuleListImpl&) = default;
   ModuleListImpl(ModuleListImpl& other) : ModuleListImpl(std::as_const(other)) {}
   template <class M>
   void push_back(M&& module) {
@@ -322,6 +324,7 @@ class ParameterListImpl : public Cloneable<ParameterListImpl> {
     (append(std::forward<Tensors>(tensors)), ...);
   }
   ParameterListImpl(const ParameterListImpl&) = default;
+  ParameterListImpl& operator=(const ParameterListImpl&) = default;
   ParameterListImpl(ParameterListImpl& other) : ParameterListImpl(std::as_const(other)) {}
   void reset() override {}
   void append(const at::Tensor& tensor) {
@@ -339,3 +342,6 @@ TORCH_MODULE(ParameterList);
 
 }  // namespace over_weft
 }  // namespace torch::nn
+
+// Arguments with defaults may be left out of AnyModule's forward without it.
+#define FORWARD_HAS_DEFAULT_ARGS(...) static_assert(true, "")

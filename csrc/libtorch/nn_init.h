@@ -9,6 +9,8 @@ inline namespace over_weft {
 namespace init {
 
 using at::Tensor;
+using NonlinearityType = Word;
+using FanModeType = Word;
 
 namespace detail {
 
@@ -37,6 +39,9 @@ inline std::pair<int64_t, int64_t> fans_of(const Tensor& tensor) {
   TORCH_CHECK(tensor.dim() > 1, "init: expected at least 2 dims, got ", tensor.sizes());
   const int64_t kernel = tensor.numel() / (tensor.size(0) * tensor.size(1));
   return {tensor.size(1) * kernel, tensor.size(0) * kernel};
+}
+inline std::tuple<int64_t, int64_t> _calculate_fan_in_and_fan_out(const Tensor& tensor) {
+  return fans_of(tensor);
 }
 inline double calculate_gain(Word nonlinearity, double slope = 0.01) {
   switch (nonlinearity) {
@@ -87,6 +92,32 @@ inline Tensor orthogonal_(Tensor tensor, double gain = 1.0) {
   });
 }
 
+// Ones in the middle of kernels, from each channel to that of its number.
+inline Tensor dirac_(Tensor tensor) {
+  TORCH_CHECK(tensor.dim() >= 3 && tensor.dim() <= 5, "dirac_: expected 3 to 5 dims, got ",
+              tensor.sizes());
+  return detail::filled(tensor, [](Tensor& x) {
+    x.zero_();
+    for (int64_t i = 0; i < std::min(x.size(0), x.size(1)); ++i) {
+      Tensor kernel = x.select(0, i).select(0, i);
+      while (kernel.dim() > 0) kernel = kernel.select(0, kernel.size(0) / 2);
+      kernel.fill_(1);
+    }
+  });
+}
+// Normal numbers, but for a share of zeros in each column.
+inline Tensor sparse_(Tensor matrix, double sparsity, double std = 0.01) {
+  TORCH_CHECK(matrix.dim() == 2, "sparse_: expected 2 dims, got ", matrix.sizes());
+  return detail::filled(matrix, [&](Tensor& x) {
+    x.normal_(0, std);
+    const auto zeros = static_cast<int64_t>(std::ceil(sparsity * static_cast<double>(x.size(0))));
+    for (int64_t column = 0; column < x.size(1); ++column) {
+      const Tensor rows = at::randperm(x.size(0), at::kLong);
+      x.select(1, column).index_fill_(0, rows.slice(0, 0, zeros), 0);
+    }
+  });
+}
+
 }  // namespace init
 
 namespace utils {
@@ -134,7 +165,7 @@ inline Tensor parameters_to_vector(const std::vector<Tensor>& parameters) {
 inline void vector_to_parameters(const Tensor& vector, const std::vector<Tensor>& parameters) {
   int64_t from = 0;
   for (const Tensor& each : parameters) {
-    torch::detail::set_data(each, vector.narrow(0, from, each.numel()).view(each.sizes()).detach());
+    each.set_data(vector.narrow(0, from, each.numel()).view(each.sizes()).detach());
     from += each.numel();
   }
 }

@@ -100,9 +100,6 @@ class OrderedDict {
 
 namespace detail {
 
-inline void set_data(const at::Tensor& tensor, const at::Tensor& source) {
-  c10::detail::check(weft_tensor_set_data(tensor.get(), source.get()));
-}
 inline void set_grad(const at::Tensor& tensor, const at::Tensor& grad) {
   c10::detail::check(weft_tensor_set_grad(tensor.get(), grad.get()));
 }
@@ -261,7 +258,7 @@ class Module : public std::enable_shared_from_this<Module> {
     to(dtype, non_blocking);
   }
   virtual void to(at::ScalarType dtype, bool = false) {
-    for (const at::Tensor& each : states()) torch::detail::set_data(each, each.detach().to(dtype));
+    for (const at::Tensor& each : states()) each.set_data(each.detach().to(dtype));
   }
   // There is one device.
   virtual void to(at::Device device, bool = false) {
@@ -297,12 +294,14 @@ class Module : public std::enable_shared_from_this<Module> {
     for (auto each : {&Module::parameters_, &Module::buffers_}) {
       for (auto& item : this->*each) {
         const at::Tensor& source = (other.*each)[item.key()];
-        if (source.defined()) torch::detail::set_data(item.value(), source.detach().clone());
+        if (source.defined()) item.value().set_data(source.detach().clone());
       }
     }
-    for (auto& child : children_) child.value() = other.children_[child.key()]->clone();
+    for (auto& child : children_) child.value()->clone_(*other.children_[child.key()]);
     is_training_ = other.is_training_;
   }
+  // Becomes a copy, where it is: members hold it.
+  virtual void clone_(const Module& other) { other.clone(); }
 
  private:
   template <class Derived>
@@ -384,6 +383,11 @@ class Cloneable : public Module {
     static_cast<Cloneable&>(*copy).take_copies(*this);
     return copy;
   }
+
+ protected:
+  void clone_(const Module& other) override {
+    static_cast<Derived&>(*this) = dynamic_cast<const Derived&>(*other.clone());
+  }
 };
 
 // Shares a module: TORCH_MODULE(Net) makes Net of NetImpl.
@@ -444,5 +448,3 @@ class ModuleHolder {
     using Impl = ImplType;                                   \
   }
 #define TORCH_MODULE(Name) TORCH_MODULE_IMPL(Name, Name##Impl)
-// Arguments with defaults may be left out of AnyModule's forward without it.
-#define FORWARD_HAS_DEFAULT_ARGS(...) static_assert(true, "")

@@ -35,21 +35,42 @@ inline namespace over_weft {
 // clang-format on
 
 #define X(name) name,
-enum class Word { WEFT_TORCH_WORDS(X) };
+enum class WordName { WEFT_TORCH_WORDS(X) };
 #undef X
-#define X(name) inline constexpr Word k##name = Word::name;
-WEFT_TORCH_WORDS(X)
-#undef X
+// A word of a type of its own, as libtorch's are.
 namespace enumtype {
-#define X(name) \
-  constexpr Word k##name() { return Word::name; }
+#define X(name)                                                    \
+  struct k##name final {                                           \
+    constexpr operator WordName() const { return WordName::name; } \
+  };
 WEFT_TORCH_WORDS(X)
 #undef X
+}  // namespace enumtype
+#define X(name) inline constexpr enumtype::k##name k##name{};
+WEFT_TORCH_WORDS(X)
+#undef X
+// Any of them.
+class Word final {
+ public:
+  constexpr Word() = default;
+  constexpr Word(WordName name) : name_(name) {}
+  template <class T,
+            std::enable_if_t<std::is_empty_v<T> && std::is_convertible_v<T, WordName>, int> = 0>
+  constexpr Word(T word) : name_(word) {}
+  template <class... Words>
+  Word(const std::variant<Words...>& words)
+      : name_(std::visit([](auto word) -> WordName { return word; }, words)) {}
+  constexpr operator WordName() const { return name_; }
+
+ private:
+  WordName name_{};
+};
+namespace enumtype {
 inline std::string get_enum_name(Word word) {
 #define X(name) "k" #name,
   static const char* const names[] = {WEFT_TORCH_WORDS(X)};
 #undef X
-  return names[static_cast<size_t>(word)];
+  return names[static_cast<size_t>(static_cast<WordName>(word))];
 }
 }  // namespace enumtype
 #undef WEFT_TORCH_WORDS
@@ -112,7 +133,16 @@ void write(std::ostream& out, const Parts&... parts) {
 #define WEFT_DEFAULT_OPTIONS(Name, T, first, otherwise)              \
   Name##Options(T given = otherwise) : first##_(std::move(given)) {} \
   TORCH_ARG(T, first)
-#define WEFT_REDUCTION(Name) WEFT_DEFAULT_OPTIONS(Name, Word, reduction, kMean)
+// A word, with libtorch's name of its type.
+#define WEFT_WORD(name)  \
+ public:                 \
+  using name##_t = Word; \
+  TORCH_ARG(Word, name)
+#define WEFT_REDUCTION(Name)                          \
+  WEFT_DEFAULT_OPTIONS(Name, Word, reduction, kMean); \
+                                                      \
+ public:                                              \
+  using reduction_t = Word
 
 // ---- products ----
 
@@ -165,7 +195,7 @@ struct ConvOptions {
   TORCH_ARG(ExpandingArray<D>, dilation) = 1;
   TORCH_ARG(int64_t, groups) = 1;
   TORCH_ARG(bool, bias) = true;
-  TORCH_ARG(Word, padding_mode) = kZeros;
+  WEFT_WORD(padding_mode) = kZeros;
 };
 template <size_t D>
 using ConvTransposeOptions = ConvOptions<D, true>;
@@ -264,20 +294,20 @@ struct ConstantPadOptions {
 struct PadFuncOptions {
   PadFuncOptions(std::vector<int64_t> sides) : pad_(std::move(sides)) {}
   TORCH_ARG(std::vector<int64_t>, pad);
-  TORCH_ARG(Word, mode) = kConstant;
+  WEFT_WORD(mode) = kConstant;
   TORCH_ARG(double, value) = 0;
 };
 struct InterpolateFuncOptions {
   TORCH_ARG(std::optional<std::vector<int64_t>>, size) = std::nullopt;
   TORCH_ARG(std::optional<std::vector<double>>, scale_factor) = std::nullopt;
-  TORCH_ARG(Word, mode) = kNearest;
+  WEFT_WORD(mode) = kNearest;
   TORCH_ARG(std::optional<bool>, align_corners) = std::nullopt;
   TORCH_ARG(std::optional<bool>, recompute_scale_factor) = std::nullopt;
 };
 using UpsampleOptions = InterpolateFuncOptions;
 struct GridSampleFuncOptions {
-  TORCH_ARG(Word, mode) = kBilinear;
-  TORCH_ARG(Word, padding_mode) = kZeros;
+  WEFT_WORD(mode) = kBilinear;
+  WEFT_WORD(padding_mode) = kZeros;
   TORCH_ARG(std::optional<bool>, align_corners) = std::nullopt;
 };
 struct PixelShuffleOptions {
@@ -361,18 +391,18 @@ struct HuberLossOptions {
 };
 struct HingeLossOptions {
   TORCH_ARG(double, margin) = 1.0;
-  TORCH_ARG(Word, reduction) = kMean;
+  WEFT_WORD(reduction) = kMean;
 };
 struct MarginLossOptions {
   TORCH_ARG(double, margin) = 0;
-  TORCH_ARG(Word, reduction) = kMean;
+  WEFT_WORD(reduction) = kMean;
 };
 struct TripletMarginLossOptions {
   TORCH_ARG(double, margin) = 1.0;
   TORCH_ARG(double, p) = 2.0;
   TORCH_ARG(double, eps) = 1e-6;
   TORCH_ARG(bool, swap) = false;
-  TORCH_ARG(Word, reduction) = kMean;
+  WEFT_WORD(reduction) = kMean;
 };
 struct CosineSimilarityOptions {
   TORCH_ARG(int64_t, dim) = 1;
@@ -384,7 +414,7 @@ struct PairwiseDistanceOptions {
   TORCH_ARG(bool, keepdim) = false;
 };
 
-// ---- recurrent layers and attention ----
+// ---- recurrent layers ----
 
 struct RNNOptions {
   RNNOptions(int64_t inputs, int64_t hidden, int64_t layers = 1)
@@ -392,32 +422,18 @@ struct RNNOptions {
   TORCH_ARG(int64_t, input_size);
   TORCH_ARG(int64_t, hidden_size);
   TORCH_ARG(int64_t, num_layers) = 1;
-  TORCH_ARG(Word, nonlinearity) = kTanh;
+  WEFT_WORD(nonlinearity) = kTanh;
   TORCH_ARG(bool, bias) = true;
   TORCH_ARG(bool, batch_first) = false;
   TORCH_ARG(double, dropout) = 0.0;
   TORCH_ARG(bool, bidirectional) = false;
   TORCH_ARG(int64_t, proj_size) = 0;
 };
-struct MultiheadAttentionOptions {
-  MultiheadAttentionOptions(int64_t dim, int64_t heads) : embed_dim_(dim), num_heads_(heads) {}
-  TORCH_ARG(int64_t, embed_dim);
-  TORCH_ARG(int64_t, num_heads);
-  TORCH_ARG(double, dropout) = 0.0;
-  TORCH_ARG(bool, bias) = true;
-};
-struct TransformerEncoderLayerOptions {
-  TransformerEncoderLayerOptions(int64_t dim, int64_t heads) : d_model_(dim), nhead_(heads) {}
-  TORCH_ARG(int64_t, d_model);
-  TORCH_ARG(int64_t, nhead);
-  TORCH_ARG(int64_t, dim_feedforward) = 2048;
-  TORCH_ARG(double, dropout) = 0.1;
-  TORCH_ARG(Word, activation) = kReLU;
-};
 
 #undef WEFT_OPTIONS_OF
 #undef WEFT_DEFAULT_OPTIONS
 #undef WEFT_REDUCTION
+#undef WEFT_WORD
 
 }  // namespace over_weft
 }  // namespace torch::nn

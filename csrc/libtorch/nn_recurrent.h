@@ -1,7 +1,7 @@
-// Recurrent layers and cells, attention.
+// Recurrent layers and cells.
 #pragma once
 
-#include "nn_weights.h"
+#include "nn_packed.h"
 
 namespace torch::nn {
 inline namespace over_weft {
@@ -115,6 +115,31 @@ struct RecurrentLayer : Cloneable<Derived> {
     }
     return {input, hidden, memory};
   }
+  // The state: of sequences in the order they were given in.
+  static Tensor ordered(const Tensor& state, const Tensor& order) {
+    return state.defined() && order.defined() ? state.index_select(1, order) : state;
+  }
+  Tensor zeros_for(const utils::rnn::PackedSequence& packed, int64_t width) const {
+    return at::zeros({options.num_layers() * directions(),
+                      packed.batch_sizes()[0].template item<int64_t>(), width},
+                     packed.data().options());
+  }
+  std::tuple<utils::rnn::PackedSequence, Tensor> run_packed(
+      const utils::rnn::PackedSequence& packed, const Tensor& hx,
+      std::tuple<Tensor, Tensor> (*layers)(const Tensor&, const Tensor&, const Tensor&,
+                                           at::TensorList, bool, int64_t, double, bool, bool)) {
+    const Tensor start = hx.defined() ? ordered(hx, packed.sorted_indices())
+                                      : zeros_for(packed, options.hidden_size());
+    const auto [output, hidden] = layers(
+        packed.data(), packed.batch_sizes(), start, this->parameters(), options.bias(),
+        options.num_layers(), options.dropout(), this->is_training(), options.bidirectional());
+    return {again(packed, output), ordered(hidden, packed.unsorted_indices())};
+  }
+  static utils::rnn::PackedSequence again(const utils::rnn::PackedSequence& packed,
+                                          const Tensor& data) {
+    return utils::rnn::PackedSequence(data, packed.batch_sizes(), packed.sorted_indices(),
+                                      packed.unsorted_indices());
+  }
 
  private:
   int64_t directions() const { return options.bidirectional() ? 2 : 1; }
@@ -149,12 +174,21 @@ struct RNNImpl : RecurrentLayer<RNNImpl, 1> {
     auto [output, hidden, none] = run(input, std::move(hx), {}, mode);
     return {output, hidden};
   }
+  std::tuple<utils::rnn::PackedSequence, Tensor> forward_with_packed_input(
+      const utils::rnn::PackedSequence& packed, const Tensor& hx = {}) {
+    if (options.nonlinearity() == kReLU) return run_packed(packed, hx, &at::rnn_relu);
+    return run_packed(packed, hx, &at::rnn_tanh);
+  }
 };
 struct GRUImpl : RecurrentLayer<GRUImpl, 3> {
   WEFT_RECURRENT(GRU, 3)
   std::tuple<Tensor, Tensor> forward(const Tensor& input, Tensor hx = {}) {
     auto [output, hidden, none] = run(input, std::move(hx), {}, "GRU");
     return {output, hidden};
+  }
+  std::tuple<utils::rnn::PackedSequence, Tensor> forward_with_packed_input(
+      const utils::rnn::PackedSequence& packed, const Tensor& hx = {}) {
+    return run_packed(packed, hx, &at::gru);
   }
 };
 struct LSTMImpl : RecurrentLayer<LSTMImpl, 4> {
@@ -164,6 +198,18 @@ struct LSTMImpl : RecurrentLayer<LSTMImpl, 4> {
     auto [output, hidden, memory] =
         run(input, hx ? std::get<0>(*hx) : Tensor(), hx ? std::get<1>(*hx) : Tensor(), "LSTM");
     return {output, {hidden, memory}};
+  }
+  std::tuple<utils::rnn::PackedSequence, std::tuple<Tensor, Tensor>> forward_with_packed_input(
+      const utils::rnn::PackedSequence& packed, std::optional<std::tuple<Tensor, Tensor>> hx = {}) {
+    const int64_t width = options.proj_size() > 0 ? options.proj_size() : options.hidden_size();
+    const Tensor &order = packed.sorted_indices(), &back = packed.unsorted_indices();
+    const std::vector<Tensor> start = {
+        hx ? ordered(std::get<0>(*hx), order) : zeros_for(packed, width),
+        hx ? ordered(std::get<1>(*hx), order) : zeros_for(packed, options.hidden_size())};
+    const auto [output, hidden, memory] = at::lstm(
+        packed.data(), packed.batch_sizes(), start, this->parameters(), options.bias(),
+        options.num_layers(), options.dropout(), this->is_training(), options.bidirectional());
+    return {again(packed, output), {ordered(hidden, back), ordered(memory, back)}};
   }
 };
 #undef WEFT_RECURRENT
@@ -242,100 +288,6 @@ TORCH_MODULE(LSTMCell);
 using RNNCellOptions = RNNOptions;
 using GRUCellOptions = RNNOptions;
 using LSTMCellOptions = RNNOptions;
-
-// ---- attention: [t, n, features] ----
-
-struct MultiheadAttentionImpl : Cloneable<MultiheadAttentionImpl> {
-  WEFT_LAYER_BEGIN(MultiheadAttention, MultiheadAttentionOptions);
-  void reset() override {
-    const int64_t dim = options.embed_dim();
-    TORCH_CHECK(dim % options.num_heads() == 0,
-                "MultiheadAttention: expected embed_dim divisible by num_heads, got ", dim, " and ",
-                options.num_heads());
-    in_proj_weight = register_parameter("in_proj_weight", at::empty({3 * dim, dim}));
-    in_proj_bias = register_parameter(
-        "in_proj_bias", options.bias() ? at::zeros({3 * dim}) : in_proj_bias, options.bias());
-    out_proj = register_module("out_proj", Linear(LinearOptions(dim, dim).bias(options.bias())));
-    init::xavier_uniform_(in_proj_weight);
-    if (options.bias()) init::zeros_(out_proj->bias);
-  }
-  // Masks: of the keys [n, s], of the scores [t, s] or [n heads, t, s]; true, or a number, is added
-  // to the scores as -inf, or as it is.
-  std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& query, const at::Tensor& key,
-                                             const at::Tensor& value,
-                                             const at::Tensor& key_padding_mask = {},
-                                             bool need_weights = true,
-                                             const at::Tensor& attn_mask = {},
-                                             bool average_attn_weights = true) {
-    const int64_t t = query.size(0), n = query.size(1), s = key.size(0), dim = options.embed_dim(),
-                  heads = options.num_heads(), width = dim / heads;
-    const auto projected = [&](const at::Tensor& x, int64_t part) {
-      return at::linear(x, in_proj_weight.narrow(0, part * dim, dim),
-                        options.bias() ? in_proj_bias.narrow(0, part * dim, dim) : in_proj_bias)
-          .reshape({-1, n * heads, width})
-          .transpose(0, 1);
-    };
-    const double scale = 1 / std::sqrt(static_cast<double>(width));
-    at::Tensor scores = (projected(query, 0) * scale).bmm(projected(key, 1).transpose(1, 2));
-    if (attn_mask.defined()) scores = scores + as_numbers(attn_mask);
-    if (key_padding_mask.defined()) {
-      scores = (scores.view({n, heads, t, s}) + as_numbers(key_padding_mask).view({n, 1, 1, s}))
-                   .view({n * heads, t, s});
-    }
-    const at::Tensor weights = at::dropout(scores.softmax(-1), options.dropout(), is_training());
-    const at::Tensor made = weights.bmm(projected(value, 2)).transpose(0, 1).reshape({t, n, dim});
-    at::Tensor shown;
-    if (need_weights) shown = weights.view({n, heads, t, s});
-    if (need_weights && average_attn_weights) shown = shown.mean({1});
-    return {out_proj->forward(made), shown};
-  }
-  at::Tensor in_proj_weight, in_proj_bias;
-  Linear out_proj{nullptr};
-
- private:
-  static at::Tensor as_numbers(const at::Tensor& mask) {
-    if (mask.scalar_type() != at::kBool) return mask;
-    return at::zeros(mask.sizes()).masked_fill(mask, -std::numeric_limits<double>::infinity());
-  }
-};
-TORCH_MODULE(MultiheadAttention);
-
-struct TransformerEncoderLayerImpl : Cloneable<TransformerEncoderLayerImpl> {
-  WEFT_LAYER_BEGIN(TransformerEncoderLayer, TransformerEncoderLayerOptions);
-  void reset() override {
-    const int64_t dim = options.d_model(), inner = options.dim_feedforward();
-    self_attn = register_module(
-        "self_attn",
-        MultiheadAttention(
-            MultiheadAttentionOptions(dim, options.nhead()).dropout(options.dropout())));
-    linear1 = register_module("linear1", Linear(dim, inner));
-    dropout = register_module("dropout", Dropout(options.dropout()));
-    linear2 = register_module("linear2", Linear(inner, dim));
-    norm1 = register_module("norm1", LayerNorm(std::vector<int64_t>{dim}));
-    norm2 = register_module("norm2", LayerNorm(std::vector<int64_t>{dim}));
-    dropout1 = register_module("dropout1", Dropout(options.dropout()));
-    dropout2 = register_module("dropout2", Dropout(options.dropout()));
-  }
-  at::Tensor forward(const at::Tensor& src, const at::Tensor& src_mask = {},
-                     const at::Tensor& src_key_padding_mask = {}) {
-    const at::Tensor attended =
-        std::get<0>(self_attn->forward(src, src, src, src_key_padding_mask, true, src_mask));
-    const at::Tensor x = norm1->forward(src + dropout1->forward(attended));
-    const at::Tensor inner = linear1->forward(x);
-    const at::Tensor active = options.activation() == kGELU ? at::gelu(inner) : inner.relu();
-    return norm2->forward(x + dropout2->forward(linear2->forward(dropout->forward(active))));
-  }
-  MultiheadAttention self_attn{nullptr};
-  Linear linear1{nullptr}, linear2{nullptr};
-  Dropout dropout{nullptr}, dropout1{nullptr}, dropout2{nullptr};
-  LayerNorm norm1{nullptr}, norm2{nullptr};
-};
-TORCH_MODULE(TransformerEncoderLayer);
-
-#undef WEFT_LAYER_BEGIN
-#undef WEFT_PLAIN_LAYER
-#undef WEFT_PRETTY
-#undef WEFT_X
 
 }  // namespace over_weft
 }  // namespace torch::nn

@@ -38,6 +38,12 @@ class Scalar final {
   float toFloat() const { return to<float>(); }
   int64_t toLong() const { return to<int64_t>(); }
   int32_t toInt() const { return to<int32_t>(); }
+  int16_t toShort() const { return to<int16_t>(); }
+  int8_t toChar() const { return to<int8_t>(); }
+  uint8_t toByte() const { return to<uint8_t>(); }
+  Half toHalf() const { return to<Half>(); }
+  BFloat16 toBFloat16() const { return to<BFloat16>(); }
+  std::complex<float> toComplexFloat() const { return to<std::complex<float>>(); }
   bool toBool() const { return to<bool>(); }
   std::complex<double> toComplexDouble() const { return to<std::complex<double>>(); }
 
@@ -94,36 +100,34 @@ inline std::ostream& operator<<(std::ostream& out, const Scalar& scalar) {
 
 using DeviceIndex = int8_t;
 
+// X(name, the name in texts, number)
+// clang-format off
+#define WEFT_TORCH_DEVICES(X) \
+  X(CPU, cpu, 0) X(CUDA, cuda, 1) X(MKLDNN, mkldnn, 2) X(OPENGL, opengl, 3) X(OPENCL, opencl, 4) \
+  X(IDEEP, ideep, 5) X(HIP, hip, 6) X(FPGA, fpga, 7) X(MAIA, maia, 8) X(XLA, xla, 9) \
+  X(Vulkan, vulkan, 10) X(Metal, metal, 11) X(XPU, xpu, 12) X(MPS, mps, 13) X(Meta, meta, 14) \
+  X(HPU, hpu, 15) X(VE, ve, 16) X(Lazy, lazy, 17) X(IPU, ipu, 18) X(MTIA, mtia, 19) \
+  X(PrivateUse1, privateuseone, 20)
+// clang-format on
 enum class DeviceType : int8_t {
-  CPU = 0,
-  CUDA = 1,
-  HIP = 6,
-  XLA = 9,
-  XPU = 12,
-  MPS = 13,
-  Meta = 14
+#define X(name, text, number) name = number,
+  WEFT_TORCH_DEVICES(X)
+#undef X
 };
-inline constexpr DeviceType kCPU = DeviceType::CPU, kCUDA = DeviceType::CUDA,
-                            kHIP = DeviceType::HIP, kXLA = DeviceType::XLA, kXPU = DeviceType::XPU,
-                            kMPS = DeviceType::MPS, kMeta = DeviceType::Meta;
+#define X(name, text, number) inline constexpr DeviceType k##name = DeviceType::name;
+WEFT_TORCH_DEVICES(X)
+#undef X
 
 inline std::string DeviceTypeName(DeviceType type, bool lower_case = true) {
-  switch (type) {
-    case DeviceType::CUDA:
-      return lower_case ? "cuda" : "CUDA";
-    case DeviceType::HIP:
-      return lower_case ? "hip" : "HIP";
-    case DeviceType::XLA:
-      return lower_case ? "xla" : "XLA";
-    case DeviceType::XPU:
-      return lower_case ? "xpu" : "XPU";
-    case DeviceType::MPS:
-      return lower_case ? "mps" : "MPS";
-    case DeviceType::Meta:
-      return lower_case ? "meta" : "META";
-    default:
-      return lower_case ? "cpu" : "CPU";
-  }
+  std::string name;
+#define X(each, text, number) \
+  if (type == DeviceType::each) name = #text;
+  WEFT_TORCH_DEVICES(X)
+#undef X
+  TORCH_CHECK(!name.empty(), "DeviceTypeName: expected a type of devices, got number ",
+              static_cast<int>(type));
+  if (!lower_case) std::transform(name.begin(), name.end(), name.begin(), ::toupper);
+  return name;
 }
 inline std::ostream& operator<<(std::ostream& out, DeviceType type) {
   return out << DeviceTypeName(type);
@@ -141,12 +145,10 @@ class Device final {
     const std::string name = text.substr(0, colon),
                       number = text.substr(std::min(colon + 1, text.size()));
     bool known = false;
-    for (DeviceType type : {kCPU, kCUDA, kHIP, kXLA, kXPU, kMPS, kMeta}) {
-      if (name == DeviceTypeName(type)) {
-        type_ = type;
-        known = true;
-      }
-    }
+#define X(type, text_of_type, number) \
+  if (name == #text_of_type) known = true, type_ = DeviceType::type;
+    WEFT_TORCH_DEVICES(X)
+#undef X
     const bool is_number =
         number.size() < 3 &&
         std::all_of(number.begin(), number.end(), [](char c) { return c >= '0' && c <= '9'; });
@@ -163,6 +165,9 @@ class Device final {
   bool is_cuda() const { return type_ == DeviceType::CUDA; }
   bool is_mps() const { return type_ == DeviceType::MPS; }
   bool is_meta() const { return type_ == DeviceType::Meta; }
+  bool is_hip() const { return type_ == DeviceType::HIP; }
+  bool is_xla() const { return type_ == DeviceType::XLA; }
+  bool is_xpu() const { return type_ == DeviceType::XPU; }
   std::string str() const {
     const std::string name = DeviceTypeName(type_);
     return has_index() ? name + ":" + std::to_string(index_) : name;
@@ -180,15 +185,20 @@ class Device final {
   DeviceIndex index_ = -1;
 };
 
-enum class Layout : int8_t { Strided, Sparse, SparseCsr };
+enum class Layout : int8_t { Strided, Sparse, SparseCsr, Mkldnn, SparseCsc, SparseBsr, SparseBsc };
 inline constexpr Layout kStrided = Layout::Strided, kSparse = Layout::Sparse,
-                        kSparseCsr = Layout::SparseCsr;
+                        kSparseCsr = Layout::SparseCsr, kMkldnn = Layout::Mkldnn;
+inline std::ostream& operator<<(std::ostream& out, Layout layout) {
+  static constexpr const char* names[] = {"Strided",   "Sparse",    "SparseCsr", "Mkldnn",
+                                          "SparseCsc", "SparseBsr", "SparseBsc"};
+  return out << names[static_cast<size_t>(layout)];
+}
 enum class MemoryFormat : int8_t { Contiguous, Preserve, ChannelsLast, ChannelsLast3d };
-
-// Random numbers come from the library's own stream: there are none of these.
-class Generator final {
-  Generator() = default;
-};
+inline std::ostream& operator<<(std::ostream& out, MemoryFormat format) {
+  static constexpr const char* names[] = {"Contiguous", "Preserve", "ChannelsLast",
+                                          "ChannelsLast3d"};
+  return out << names[static_cast<size_t>(format)];
+}
 
 // ---- options of factories ----
 
@@ -252,6 +262,13 @@ class TensorOptions final {
   std::optional<MemoryFormat> memory_format_opt() const { return memory_format_; }
   bool has_dtype() const { return dtype_.has_value(); }
   bool has_device() const { return device_.has_value(); }
+  bool has_layout() const { return layout_.has_value(); }
+  bool has_requires_grad() const { return requires_grad_.has_value(); }
+  // Whether tensors of both are of one type: of dtype, kind of device, and layout.
+  bool type_equal(const TensorOptions& other) const {
+    return dtype() == other.dtype() && device().type() == other.device().type() &&
+           layout() == other.layout();
+  }
 
  private:
   template <class Change>
@@ -267,6 +284,19 @@ class TensorOptions final {
   std::optional<bool> requires_grad_, pinned_memory_;
   std::optional<MemoryFormat> memory_format_;
 };
+
+inline std::ostream& operator<<(std::ostream& out, const TensorOptions& options) {
+  const auto given = [](bool has) { return has ? "" : " (default)"; };
+  const auto text = [](bool value) { return value ? "true" : "false"; };
+  out << "TensorOptions(dtype=" << options.dtype() << given(options.has_dtype())
+      << ", device=" << options.device() << given(options.has_device())
+      << ", layout=" << options.layout() << given(options.has_layout())
+      << ", requires_grad=" << text(options.requires_grad()) << given(options.has_requires_grad())
+      << ", pinned_memory=" << text(options.pinned_memory())
+      << given(options.pinned_memory_opt().has_value()) << ", memory_format=";
+  if (options.memory_format_opt()) return out << *options.memory_format_opt() << ')';
+  return out << "(nullopt))";
+}
 
 inline TensorOptions dtype(caffe2::TypeMeta type) { return TensorOptions(type); }
 inline TensorOptions dtype(ScalarType type) { return TensorOptions(type); }

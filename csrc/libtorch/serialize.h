@@ -19,6 +19,17 @@ class OutputArchive {
     node_->entries.insert(key, detail::Node::Entry{{}, below.node_, false, false});
   }
   void save_to(std::ostream& out) const { out << detail::Writer().archive_of(*node_); }
+  // Calls writer(data, bytes), which says how many it took.
+  void save_to(const std::function<size_t(const void*, size_t)>& writer) const {
+    const std::string bytes = detail::Writer().archive_of(*node_);
+    size_t place = 0;
+    while (place < bytes.size()) {
+      const size_t took = writer(bytes.data() + place, bytes.size() - place);
+      TORCH_CHECK(took > 0, "save: expected a writer that takes ", bytes.size(), " bytes, got ",
+                  place);
+      place += took;
+    }
+  }
   void save_to(const std::string& path) const {
     std::ofstream file(path, std::ios::binary);
     save_to(file);
@@ -40,6 +51,21 @@ class InputArchive {
     const std::string bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
     node_ = detail::Reader(bytes).root();
   }
+  void load_from(const char* data, size_t bytes, std::optional<at::Device> = std::nullopt) {
+    node_ = detail::Reader({data, bytes}).root();
+  }
+  // Calls read(place, to, bytes), which says how many there were, for as many as size() says.
+  void load_from(const std::function<size_t(uint64_t, void*, size_t)>& read,
+                 const std::function<size_t()>& size, std::optional<at::Device> = std::nullopt) {
+    std::string bytes(size(), '\0');
+    size_t place = 0;
+    while (place < bytes.size()) {
+      const size_t got = read(place, &bytes[place], bytes.size() - place);
+      TORCH_CHECK(got > 0, "load: expected ", bytes.size(), " bytes, got ", place);
+      place += got;
+    }
+    node_ = detail::Reader(bytes).root();
+  }
   std::vector<std::string> keys() const { return node_->entries.keys(); }
   bool try_read(const std::string& key, c10::IValue& value) {
     const auto* found = node_->entries.find(key);
@@ -53,7 +79,7 @@ class InputArchive {
     if (!try_read(key, value) || !value.isTensor()) return false;
     if (!tensor.defined()) return tensor = value.toTensor(), true;
     at::NoGradGuard no_grad;
-    torch::detail::set_data(tensor, value.toTensor());
+    tensor.set_data(value.toTensor());
     return true;
   }
   bool try_read(const std::string& key, InputArchive& below) {
@@ -227,13 +253,28 @@ void save(const Value& value, Place&& place) {
 inline void save(const std::vector<at::Tensor>& tensors, const std::string& path) {
   save<std::vector<at::Tensor>, const std::string&>(tensors, path);
 }
-// Reads what save, or libtorch's, has written; of a module, whose names have to be those.
-template <class Value, class Place>
-void load(Value& value, Place&& place, std::optional<at::Device> device = std::nullopt) {
+// Reads what save, or libtorch's, has written; of a module, whose names have to be those. It lies
+// at a path, in a stream, in memory (data, bytes), or is what functions read (read, size).
+template <class Value, class... Place>
+void load(Value& value, Place&&... place) {
   serialize::InputArchive archive;
-  archive.load_from(std::forward<Place>(place), device);
+  archive.load_from(std::forward<Place>(place)...);
   detail::take(archive, value);
 }
 
+// One value as torch.save of Python writes it, and back.
+inline std::vector<char> pickle_save(const c10::IValue& value) {
+  const std::string bytes = serialize::detail::Writer().archive_of(value);
+  return {bytes.begin(), bytes.end()};
+}
+inline c10::IValue pickle_load(const std::vector<char>& bytes) {
+  return serialize::detail::Reader({bytes.data(), bytes.size()}).value();
+}
+
 }  // namespace over_weft
+
+namespace jit {
+using torch::pickle_load;
+using torch::pickle_save;
+}  // namespace jit
 }  // namespace torch

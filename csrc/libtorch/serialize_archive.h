@@ -1,232 +1,12 @@
-// The archives of libtorch: zip files with a pickle of modules, whose tensors are other records.
+// Reads archives of libtorch: zip files with a pickle of modules, whose tensors are other records.
 #pragma once
 
-#include "ivalue.h"
-#include "nn_module.h"
+#include "serialize_writer.h"
 
 namespace torch::serialize {
 inline namespace over_weft {
 
-using at::Tensor;
-
 namespace detail {
-
-// Values by name, as a module has them: tensors, numbers, texts, and nodes.
-struct Node {
-  struct Entry {
-    c10::IValue value;
-    std::shared_ptr<Node> child;
-    bool is_parameter = false, is_buffer = false;
-  };
-  OrderedDict<std::string, Entry> entries;
-};
-
-// X(type, the name of its storages)
-// clang-format off
-#define WEFT_STORAGES(X) \
-  X(Float, "FloatStorage") X(Double, "DoubleStorage") X(Half, "HalfStorage") \
-  X(BFloat16, "BFloat16Storage") X(Long, "LongStorage") X(Int, "IntStorage") \
-  X(Short, "ShortStorage") X(Char, "CharStorage") X(Byte, "ByteStorage") \
-  X(Bool, "BoolStorage") X(ComplexFloat, "ComplexFloatStorage") X(ComplexDouble, "ComplexDoubleStorage")
-// clang-format on
-inline std::string storage_of(at::ScalarType type) {
-#define X(name, text) \
-  if (type == at::k##name) return text;
-  WEFT_STORAGES(X)
-#undef X
-  TORCH_CHECK_NOT_IMPLEMENTED(false, "save: expected a dtype of libtorch's archives, got ", type);
-}
-inline at::ScalarType type_of(const std::string& storage) {
-#define X(name, text) \
-  if (storage == text) return at::k##name;
-  WEFT_STORAGES(X)
-#undef X
-  TORCH_CHECK_NOT_IMPLEMENTED(false, "load: expected a storage of numbers, got '", storage, "'");
-}
-#undef WEFT_STORAGES
-
-// Numbers in their bytes, the lowest first.
-inline std::string bytes_of(uint64_t number, int count) {
-  std::string bytes;
-  for (int i = 0; i < count; ++i) bytes.push_back(static_cast<char>(number >> (8 * i) & 255));
-  return bytes;
-}
-inline uint64_t number_at(std::string_view bytes, size_t place, size_t count) {
-  TORCH_CHECK(place <= bytes.size() && count <= bytes.size() - place,
-              "load: expected an archive of libtorch, got a damaged file");
-  uint64_t number = 0;
-  for (size_t i = count; i-- > 0;) number = number << 8 | static_cast<uint8_t>(bytes[place + i]);
-  return number;
-}
-inline uint32_t checksum(std::string_view bytes) {
-  static const auto table = [] {
-    std::array<uint32_t, 256> made{};
-    for (uint32_t i = 0; i < 256; ++i) {
-      made[i] = i;
-      for (int bit = 0; bit < 8; ++bit) {
-        made[i] = made[i] >> 1 ^ ((made[i] & 1) != 0 ? 0xEDB88320 : 0);
-      }
-    }
-    return made;
-  }();
-  uint32_t sum = 0xFFFFFFFF;
-  for (const char each : bytes) sum = table[(sum ^ static_cast<uint8_t>(each)) & 255] ^ sum >> 8;
-  return ~sum;
-}
-
-// A zip file of records that are not compressed.
-class ZipWriter {
- public:
-  void add(const std::string& record, std::string_view bytes) {
-    const std::string name = "archive/" + record;
-    TORCH_CHECK_NOT_IMPLEMENTED(file_.size() + bytes.size() < 0xFFFF0000,
-                                "save: expected less than 4 GiB, got more");
-    const std::string about = std::string(6, '\0') + bytes_of(0x210000, 4) +
-                              bytes_of(checksum(bytes), 4) + bytes_of(bytes.size(), 4) +
-                              bytes_of(bytes.size(), 4) + bytes_of(name.size(), 2);
-    // Contents begin at multiples of 64 bytes, so that they can be mapped.
-    const size_t padding = 4 + (128 - (file_.size() + 34 + name.size()) % 64) % 64;
-    list_ += "PK\1\2" + bytes_of(0, 2) + about + std::string(12, '\0') + bytes_of(file_.size(), 4) +
-             name;
-    file_ += "PK\3\4" + about + bytes_of(padding, 2) + name + "FB" + bytes_of(padding - 4, 2) +
-             std::string(padding - 4, 'Z');
-    file_ += bytes;
-    ++count_;
-  }
-  std::string finished() {
-    const std::string end = "PK\5\6" + std::string(4, '\0') + bytes_of(count_, 2) +
-                            bytes_of(count_, 2) + bytes_of(list_.size(), 4) +
-                            bytes_of(file_.size(), 4) + bytes_of(0, 2);
-    return file_ + list_ + end;
-  }
-
- private:
-  std::string file_, list_;
-  size_t count_ = 0;
-};
-
-// The records of a zip file by their names without the folder.
-inline std::map<std::string, std::string_view> records_of(std::string_view file) {
-  const size_t end = file.rfind(std::string_view("PK\5\6", 4));
-  TORCH_CHECK(end != std::string_view::npos,
-              "load: expected an archive of libtorch, got no zip file");
-  std::map<std::string, std::string_view> records;
-  size_t place = number_at(file, end + 16, 4);
-  for (uint64_t left = number_at(file, end + 10, 2); left > 0; --left) {
-    const uint64_t method = number_at(file, place + 10, 2), size = number_at(file, place + 20, 4),
-                   name_size = number_at(file, place + 28, 2), at = number_at(file, place + 42, 4);
-    const uint64_t from = at + 30 + number_at(file, at + 26, 2) + number_at(file, at + 28, 2);
-    number_at(file, place + 46 + name_size, 0);
-    TORCH_CHECK(from <= file.size() && size <= file.size() - from,
-                "load: expected an archive of libtorch, got a damaged file");
-    const std::string name(file.substr(place + 46, name_size));
-    // Code is compressed, and not needed.
-    if (method == 0) records[name.substr(name.find('/') + 1)] = file.substr(from, size);
-    place += 46 + name_size + number_at(file, place + 30, 2) + number_at(file, place + 32, 2);
-  }
-  return records;
-}
-
-// Writes nodes as objects of classes, one for each, that libtorch compiles.
-class Writer {
- public:
-  std::string archive_of(const Node& root) {
-    pickle_ = "\x80\2";
-    write_node(root, "__torch__");
-    zip_.add("data.pkl", pickle_ + ".");
-    zip_.add("constants.pkl", std::string_view("\x80\2).", 4));
-    zip_.add("version", "3\n");
-    zip_.add("byteorder", "little");
-    return zip_.finished();
-  }
-
- private:
-  void write_text(std::string_view text) { (pickle_ += "X" + bytes_of(text.size(), 4)) += text; }
-  void write_int(int64_t number) {
-    if (number == static_cast<int32_t>(number)) {
-      pickle_ += "J" + bytes_of(static_cast<uint64_t>(number), 4);
-    } else {
-      pickle_ += "\x8a\x08" + bytes_of(static_cast<uint64_t>(number), 8);
-    }
-  }
-  void write_ints(at::IntArrayRef numbers) {
-    pickle_ += "(";
-    for (const int64_t each : numbers) write_int(each);
-    pickle_ += "t";
-  }
-  void write_tensor(const Tensor& tensor) {
-    const Tensor whole = tensor.detach().contiguous();
-    const std::string key = std::to_string(storages_++);
-    zip_.add("data/" + key, {static_cast<const char*>(whole.data_ptr()), whole.nbytes()});
-    pickle_ += "ctorch._utils\n_rebuild_tensor_v2\n((";
-    write_text("storage");
-    pickle_ += "ctorch\n" + storage_of(whole.scalar_type()) + "\n";
-    write_text(key);
-    write_text("cpu");
-    write_int(whole.numel());
-    pickle_ += "tQ";
-    write_int(0);
-    write_ints(whole.sizes());
-    write_ints(whole.strides());
-    pickle_ += tensor.requires_grad() ? "\x88" : "\x89";
-    pickle_ += "ccollections\nOrderedDict\n)RtR";
-  }
-  // Puts out the value's type.
-  std::string write_value(const c10::IValue& value) {
-    if (value.isTensor()) return write_tensor(value.toTensor()), "Tensor";
-    if (value.isBool()) return pickle_ += value.toBool() ? "\x88" : "\x89", "bool";
-    if (value.isInt()) return write_int(value.toInt()), "int";
-    if (value.isString()) return write_text(value.toStringRef()), "str";
-    if (value.isDouble()) {
-      uint64_t bits = 0;
-      const double number = value.toDouble();
-      std::memcpy(&bits, &number, sizeof(bits));
-      const std::string bytes = bytes_of(bits, 8);
-      return pickle_ += "G" + std::string(bytes.rbegin(), bytes.rend()), "float";
-    }
-    TORCH_CHECK_NOT_IMPLEMENTED(value.isTuple(),
-                                "save: expected tensors, numbers, texts and tuples, "
-                                "got ",
-                                *value.type());
-    std::string type;
-    pickle_ += "(";
-    for (const c10::IValue& each : value.to<std::vector<c10::IValue>>()) {
-      type += (type.empty() ? "Tuple[" : ", ") + write_value(each);
-    }
-    pickle_ += "t";
-    return type + "]";
-  }
-  void write_node(const Node& node, const std::string& module) {
-    std::string parameters, buffers, types;
-    pickle_ += "c" + module + "\nModule\n)\x81}(";
-    for (const auto& each : node.entries) {
-      const Node::Entry& entry = each.value();
-      const std::string quoted = "\"" + each.key() + "\"";
-      if (entry.is_parameter) parameters += quoted + ", ";
-      if (entry.is_buffer) buffers += quoted + ", ";
-      write_text(each.key());
-      std::string type;
-      if (entry.child) {
-        const std::string below = "__torch__.___torch_mangle_" + std::to_string(classes_++);
-        write_node(*entry.child, below);
-        type = below + ".Module";
-      } else {
-        type = write_value(entry.value);
-      }
-      types += "  __annotations__[" + quoted + "] = " + type + "\n";
-    }
-    pickle_ += "ub";
-    std::string path = module;
-    std::replace(path.begin(), path.end(), '.', '/');
-    zip_.add("code/" + path + ".py", "class Module(Module):\n  __parameters__ = [" + parameters +
-                                         "]\n  __buffers__ = [" + buffers +
-                                         "]\n  __annotations__ = []\n" + types);
-  }
-
-  ZipWriter zip_;
-  std::string pickle_;
-  int64_t storages_ = 0, classes_ = 0;
-};
 
 // Reads the pickle of an archive: what libtorch's archives of modules and tensors use of it.
 class Reader {
@@ -239,16 +19,41 @@ class Reader {
                 "load: expected a module or tensors, got none");
     return stack_.back().node;
   }
+  // What is no module: values that torch.save of Python has written, too.
+  c10::IValue value() {
+    const std::string_view pickle = record("data.pkl");
+    while (!done_) step(pickle);
+    TORCH_CHECK_NOT_IMPLEMENTED(!stack_.empty() && !stack_.back().node,
+                                "load: expected a value, got a module");
+    return value_of(stack_.back());
+  }
 
  private:
+  enum class Kind { Value, Tuple, List, Dict, Mark };
   struct Item {
     c10::IValue value;
     std::shared_ptr<Node> node;
     std::string global;
     std::shared_ptr<std::vector<Item>> items;
     Tensor storage;
-    bool is_mark = false;
+    Kind kind = Kind::Value;
   };
+
+  // Containers get items after they are made.
+  static c10::IValue value_of(const Item& item) {
+    if (item.kind == Kind::Value) return item.value;
+    if (item.kind == Kind::Dict) {
+      c10::impl::GenericDict dict;
+      for (size_t i = 0; i + 1 < item.items->size(); i += 2) {
+        dict.insert_or_assign(value_of((*item.items)[i]), value_of((*item.items)[i + 1]));
+      }
+      return dict;
+    }
+    std::vector<c10::IValue> values;
+    for (const Item& each : *item.items) values.push_back(value_of(each));
+    if (item.kind == Kind::Tuple) return c10::ivalue::Tuple(std::move(values));
+    return c10::impl::GenericList(std::move(values));
+  }
 
   std::string_view record(const std::string& name) const {
     const auto found = records_.find(name);
@@ -280,16 +85,24 @@ class Reader {
   }
   std::shared_ptr<std::vector<Item>> pop_to_mark() {
     auto items = std::make_shared<std::vector<Item>>();
-    for (Item item = pop(); !item.is_mark; item = pop()) items->push_back(std::move(item));
+    for (Item item = pop(); item.kind != Kind::Mark; item = pop())
+      items->push_back(std::move(item));
     std::reverse(items->begin(), items->end());
     return items;
   }
-  void push(c10::IValue value) { stack_.push_back({std::move(value), {}, {}, {}, {}, false}); }
-  void push_tuple(std::shared_ptr<std::vector<Item>> items) {
-    std::vector<c10::IValue> values;
-    for (const Item& each : *items) values.push_back(each.value);
-    push(c10::ivalue::Tuple(std::move(values)));
+  void push(c10::IValue value) { stack_.push_back({std::move(value), {}, {}, {}, {}, {}}); }
+  void push_items(Kind kind, std::shared_ptr<std::vector<Item>> items) {
+    push({});
+    stack_.back().kind = kind;
     stack_.back().items = std::move(items);
+  }
+  void push_tuple(std::shared_ptr<std::vector<Item>> items) {
+    push_items(Kind::Tuple, std::move(items));
+  }
+  // Adds items to the list or the dict below them.
+  void add(const std::vector<Item>& items) {
+    TORCH_CHECK(!stack_.empty() && stack_.back().items, "load: expected a list or a dict");
+    stack_.back().items->insert(stack_.back().items->end(), items.begin(), items.end());
   }
   static const std::vector<Item>& items_of(const Item& item, size_t least) {
     TORCH_CHECK(item.items && item.items->size() >= least, "load: expected ", least, " values");
@@ -312,11 +125,30 @@ class Reader {
   }
   void reduce() {
     const Item args = pop(), callee = pop();
-    if (callee.global != "torch._utils _rebuild_tensor_v2") return push({});
-    const auto& given = items_of(args, 4);
-    push(at::as_strided(given[0].storage, ints_of(given[2]), ints_of(given[3]),
-                        given[1].value.toInt())
-             .clone());
+    const auto is = [&](const char* name) { return callee.global == name; };
+    if (is("torch._utils _rebuild_tensor_v2")) {
+      const auto& given = items_of(args, 4);
+      const Tensor tensor = at::as_strided(given[0].storage, ints_of(given[2]), ints_of(given[3]),
+                                           given[1].value.toInt())
+                                .clone();
+      if (given.size() > 4 && given[4].value.isBool() && given[4].value.toBool()) {
+        tensor.set_requires_grad(true);
+      }
+      return push(tensor);
+    }
+    if (is("torch._utils _rebuild_parameter")) {
+      return push(items_of(args, 2)[0].value.toTensor().set_requires_grad(
+          items_of(args, 2)[1].value.toBool()));
+    }
+    if (is("collections OrderedDict")) {
+      return push_items(Kind::Dict, std::make_shared<std::vector<Item>>());
+    }
+    if (callee.global.rfind("torch.jit._pickle ", 0) == 0) {  // lists and dicts with their types
+      stack_.push_back(items_of(args, 1)[0]);
+      return;
+    }
+    TORCH_CHECK_NOT_IMPLEMENTED(
+        false, "load: expected tensors, numbers, texts and containers, got '", callee.global, "'");
   }
   void build() {
     const Item state = pop();
@@ -325,7 +157,7 @@ class Reader {
     for (size_t i = 0; i + 1 < items.size(); i += 2) {
       stack_.back().node->entries.insert(
           items[i].value.toStringRef(),
-          Node::Entry{items[i + 1].value, items[i + 1].node, false, false});
+          Node::Entry{value_of(items[i + 1]), items[i + 1].node, false, false});
     }
   }
   void step(std::string_view pickle) {
@@ -351,14 +183,17 @@ class Reader {
         break;
       case '(':
         push({});
-        stack_.back().is_mark = true;
+        stack_.back().kind = Kind::Mark;
         break;
       case ')':
         push_tuple(std::make_shared<std::vector<Item>>());
         break;
       case '}':
+      case ']':
+        push_items(code == '}' ? Kind::Dict : Kind::List, std::make_shared<std::vector<Item>>());
+        break;
+      case 'N':
         push({});
-        stack_.back().items = std::make_shared<std::vector<Item>>();
         break;
       case 't':
         push_tuple(pop_to_mark());
@@ -371,10 +206,16 @@ class Reader {
         push_tuple(std::move(items));
         break;
       }
-      case 'u': {
-        const auto added = pop_to_mark();
-        TORCH_CHECK(!stack_.empty() && stack_.back().items, "load: expected a dict");
-        stack_.back().items->insert(stack_.back().items->end(), added->begin(), added->end());
+      case 'u':
+      case 'e':
+        add(*pop_to_mark());
+        break;
+      case 'a':
+        add({pop()});
+        break;
+      case 's': {
+        const Item value = pop(), key = pop();
+        add({key, value});
         break;
       }
       case 'X':

@@ -5,9 +5,17 @@
 #include "boxed.h"
 #include "indexing.h"
 
+namespace torch::autograd {
+inline namespace over_weft {
+struct Node;
+}
+}  // namespace torch::autograd
+
 namespace c10 {
 inline namespace over_weft {
 class Storage;
+class TensorImpl;
+enum class QScheme : uint8_t;
 }  // namespace over_weft
 }  // namespace c10
 
@@ -15,6 +23,8 @@ namespace at {
 inline namespace over_weft {
 
 using c10::Storage;
+class Dimname;
+class GradReference;
 using TensorList = ArrayRef<Tensor>;
 
 class Tensor {
@@ -55,9 +65,9 @@ class Tensor {
     return c10::detail::scalar_type_of(weft_tensor_dtype(expect()));
   }
   caffe2::TypeMeta dtype() const { return scalar_type(); }
-  size_t element_size() const { return elementSize(scalar_type()); }
-  size_t itemsize() const { return element_size(); }
-  size_t nbytes() const { return element_size() * static_cast<size_t>(numel()); }
+  int64_t element_size() const { return static_cast<int64_t>(itemsize()); }
+  size_t itemsize() const { return elementSize(scalar_type()); }
+  size_t nbytes() const { return itemsize() * static_cast<size_t>(numel()); }
   Device device() const { return is_cpu() ? Device(kCPU) : Device(weft_tensor_device(expect())); }
   int64_t get_device() const { return -1; }
   Layout layout() const { return kStrided; }
@@ -68,6 +78,23 @@ class Tensor {
   bool is_meta() const { return !is_cpu() && device().is_meta(); }
   bool is_sparse() const { return false; }
   bool is_quantized() const { return false; }
+  bool is_mkldnn() const { return false; }
+  bool is_hip() const { return false; }
+  bool is_xla() const { return false; }
+  bool is_xpu() const { return false; }
+  bool is_vulkan() const { return false; }
+  bool is_nested() const { return false; }
+  bool has_storage() const { return true; }
+  bool has_names() const { return false; }
+  std::vector<Dimname> names() const;
+  MemoryFormat suggest_memory_format() const {
+    if (dim() == 4 && is_contiguous(MemoryFormat::ChannelsLast) && !is_contiguous()) {
+      return MemoryFormat::ChannelsLast;
+    }
+    return dim() == 5 && is_contiguous(MemoryFormat::ChannelsLast3d) && !is_contiguous()
+               ? MemoryFormat::ChannelsLast3d
+               : MemoryFormat::Contiguous;
+  }
   bool is_floating_point() const { return isFloatingType(scalar_type()); }
   bool is_complex() const { return isComplexType(scalar_type()); }
   bool is_signed() const {
@@ -146,6 +173,9 @@ class Tensor {
   Tensor cuda() const { return to(TensorOptions(kCUDA)); }
   Tensor contiguous(MemoryFormat format = MemoryFormat::Contiguous) const;
   Tensor pin_memory() const { return *this; }
+  Tensor dequantize() const;
+  Tensor to_dense(std::optional<ScalarType> dtype = std::nullopt,
+                  std::optional<bool> masked_grad = std::nullopt) const;
 
   // ---- gradients ----
 
@@ -158,6 +188,11 @@ class Tensor {
   bool is_leaf() const { return weft_tensor_is_leaf(expect()) != 0; }
   void backward(const Tensor& gradient = {}, std::optional<bool> retain_graph = std::nullopt,
                 bool create_graph = false, std::optional<TensorList> inputs = std::nullopt) const;
+  void _backward(TensorList inputs, const std::optional<Tensor>& gradient = std::nullopt,
+                 std::optional<bool> retain_graph = std::nullopt, bool create_graph = false) const {
+    backward(gradient.value_or(Tensor()), retain_graph, create_graph,
+             inputs.empty() ? std::nullopt : std::optional<TensorList>(inputs));
+  }
   const Tensor& grad() const {
     weft_tensor* found = nullptr;
     c10::detail::check(weft_tensor_grad(expect(), &found));
@@ -166,7 +201,23 @@ class Tensor {
     *grad_ = found ? Tensor(found) : Tensor();
     return *grad_;
   }
-  Tensor& mutable_grad() const { return const_cast<Tensor&>(grad()); }
+  // The gradient, which gets another by an assignment.
+  GradReference mutable_grad() const;
+  void set_data(const Tensor& source) const {
+    c10::detail::check(weft_tensor_set_data(expect(), source.expect()));
+  }
+  std::shared_ptr<torch::autograd::Node> grad_fn() const;
+  int64_t output_nr() const { return 0; }
+  template <class Hook>
+  unsigned register_hook(Hook&&) const {
+    TORCH_CHECK_NOT_IMPLEMENTED(false,
+                                "register_hook: expected a function of autograd, as weft.h "
+                                "has no hooks");
+  }
+  void remove_hook(unsigned) const {
+    TORCH_CHECK_NOT_IMPLEMENTED(false, "remove_hook: expected a hook, got none");
+  }
+  c10::TensorImpl* unsafeGetTensorImpl() const;
   void retain_grad() const { c10::detail::check(weft_tensor_retain_grad(expect())); }
   Tensor tensor_data() const { return detach(); }
   Tensor variable_data() const { return detach(); }
@@ -181,10 +232,12 @@ class Tensor {
   Tensor index(std::initializer_list<indexing::TensorIndex> indices) const {
     return index(ArrayRef<indexing::TensorIndex>(indices));
   }
-  Tensor& index_put_(ArrayRef<indexing::TensorIndex> indices, const Tensor& value);
+  Tensor& index_put_(ArrayRef<indexing::TensorIndex> indices, const Tensor& value,
+                     bool accumulate = false);
   Tensor& index_put_(ArrayRef<indexing::TensorIndex> indices, const Scalar& value);
-  Tensor& index_put_(std::initializer_list<indexing::TensorIndex> indices, const Tensor& value) {
-    return index_put_(ArrayRef<indexing::TensorIndex>(indices), value);
+  Tensor& index_put_(std::initializer_list<indexing::TensorIndex> indices, const Tensor& value,
+                     bool accumulate = false) {
+    return index_put_(ArrayRef<indexing::TensorIndex>(indices), value, accumulate);
   }
   Tensor& index_put_(std::initializer_list<indexing::TensorIndex> indices, const Scalar& value) {
     return index_put_(ArrayRef<indexing::TensorIndex>(indices), value);
@@ -236,6 +289,8 @@ class Tensor {
     c10::detail::refuse(#name);       \
   }
 #include "absent_methods.h"
+  WEFT_ABSENT(c10::QScheme, qscheme)
+  WEFT_ABSENT(int64_t, _version)
 #undef WEFT_ABSENT
 
  private:
@@ -253,6 +308,21 @@ class Tensor {
   std::shared_ptr<weft_tensor> handle_;
   mutable std::shared_ptr<Tensor> grad_;
 };
+
+class GradReference final : public Tensor {
+ public:
+  explicit GradReference(const Tensor& owner) : Tensor(owner.grad()), owner_(owner) {}
+  GradReference& operator=(const Tensor& grad) {
+    c10::detail::check(weft_tensor_set_grad(owner_.get(), grad.get()));
+    Tensor::operator=(grad);
+    return *this;
+  }
+  void reset() { *this = Tensor(); }
+
+ private:
+  Tensor owner_;
+};
+inline GradReference Tensor::mutable_grad() const { return GradReference(*this); }
 
 }  // namespace over_weft
 }  // namespace at
