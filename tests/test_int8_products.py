@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -58,6 +61,18 @@ def test_sums_wrap_around() -> None:
 def test_threads() -> None:
     a, b = _int8(300, 257), _int8(257, 190)
     assert weft._int_mm(a, b).tolist() == _exact(a, b)
+
+
+@pytest.mark.parametrize("isa", ["v2", "v3"])
+def test_other_registers(isa: str) -> None:
+    """Without an instruction for four products: of the even and the odd bytes."""
+    code = (
+        "import numpy as np, weft; r = np.random.default_rng(1)\n"
+        "a, b = (r.integers(-128, 128, s, dtype=np.int8) for s in ((13, 130), (130, 35)))\n"
+        "got = weft._int_mm(weft.from_numpy(a), weft.from_numpy(b)).numpy()\n"
+        "assert (got == a.astype(np.int64) @ b.astype(np.int64)).all()\n"
+    )
+    subprocess.run([sys.executable, "-c", code], env={**os.environ, "WEFT_ISA": isa}, check=True)
 
 
 def test_empty() -> None:

@@ -150,11 +150,12 @@ def _network(torch: Any, changes: bool = False) -> Any:
             self.groups, self.pool = nn.Conv2d(32, 16, 1, groups=2), nn.MaxPool2d(3, 2, 1)
             self.sum, self.join, self.by = (nn.quantized.FloatFunctional() for _ in range(3))
             self.average, self.linear = nn.AdaptiveAvgPool2d(2), nn.Linear(128, 5)
+            self.leaky = nn.LeakyReLU(0.1)  # of numbers, rounded to a scale
 
         def forward(self, x, deep: bool = True):  # type: ignore[no-untyped-def]
             y = self.pool(self.relu(self.first(self.quantize(x))))
             if deep:
-                z = self.mirrored(self.depth(y))
+                z = self.mirrored(self.leaky(self.depth(y)))
             else:
                 z = y
             y = self.groups(self.sum.add_relu(y, z))

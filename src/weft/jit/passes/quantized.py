@@ -118,8 +118,6 @@ class _Lowering:
                 self.block(inner)
             if is_waiting(node):
                 self.call(node)
-            elif self.may_change:
-                continue
             elif node.kind == "prim::If":
                 self.branches(node)
             elif node.kind == "prim::ListConstruct" and self.forms.keys() >= {*node.inputs}:
