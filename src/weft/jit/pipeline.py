@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -226,7 +227,7 @@ def _inline(
         uniform_attributes.run(body, uniform)
         _settle(passes, body, options, observer)
         if may_share and sum(1 for _ in body.walk()) > options.call_size:
-            quantized.lower(body, True, lambda body=body: inlining.run(body, options))
+            quantized.lower(body, True, functools.partial(inlining.run, body, options))
             _settle(passes, body, options, observer)
             _run(behind, body, options, observer)
             shared[function] = function.with_graph(body)
