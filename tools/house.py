@@ -141,7 +141,7 @@ PURPOSES = (
         3_326,
         "src/weft/jit/tracing/* src/weft/jit/passes/shape*",
     ),
-    Purpose("IR, passes, code generation, programs in Python", 10_000, 13_288, "src/weft/jit/*"),
+    Purpose("IR, passes, code generation, programs in Python", 10_000, 13_289, "src/weft/jit/*"),
     Purpose(
         "interpreter, values, their bindings", 5_000, 7_235, "csrc/runtime/* csrc/bindings/jit*"
     ),
