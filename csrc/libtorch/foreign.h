@@ -88,9 +88,6 @@ inline std::vector<Dimname> Tensor::names() const {
   return std::vector<Dimname>(static_cast<size_t>(dim()), Dimname::wildcard());
 }
 inline Tensor Tensor::dequantize() const { return to(kFloat); }
-inline Tensor Tensor::to_dense(std::optional<ScalarType> dtype, std::optional<bool>) const {
-  return dtype ? to(*dtype) : *this;
-}
 
 inline Tensor dequantize(const Tensor& self) { return self.dequantize(); }
 inline std::optional<Device> device_of(const Tensor& tensor) {

@@ -174,8 +174,6 @@ class Tensor {
   Tensor contiguous(MemoryFormat format = MemoryFormat::Contiguous) const;
   Tensor pin_memory() const { return *this; }
   Tensor dequantize() const;
-  Tensor to_dense(std::optional<ScalarType> dtype = std::nullopt,
-                  std::optional<bool> masked_grad = std::nullopt) const;
 
   // ---- gradients ----
 
