@@ -180,7 +180,10 @@ struct Padding {
   template <class T, std::enable_if_t<std::is_constructible_v<ExpandingArray<D>, T>, int> = 0>
   Padding(const T& given) : numbers(given) {}
   Padding(std::initializer_list<int64_t> given) : numbers(given) {}
-  Padding(Word given) : word(given) {}
+  template <class T, std::enable_if_t<std::is_convertible_v<T, Word> &&
+                                          !std::is_constructible_v<ExpandingArray<D>, T>,
+                                      int> = 0>
+  Padding(const T& given) : word(Word(given)) {}
 };
 template <size_t D, bool Transposed = false>
 struct ConvOptions {
