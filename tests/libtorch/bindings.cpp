@@ -191,8 +191,9 @@ void layers() {
   nn::LSTM lstm(nn::LSTMOptions(3, 2).num_layers(2).bidirectional(true));
   filled(*lstm);
   const auto data = torch::arange(18, torch::kFloat).reshape({3, 2, 3}) / 18;
+  const auto sequences = torch::arange(27, torch::kFloat).reshape({3, 3, 3}) / 27;
   const auto packed =
-      nn::utils::rnn::pack_padded_sequence(data, torch::tensor({2, 3}), false, false);
+      nn::utils::rnn::pack_padded_sequence(sequences, torch::tensor({1, 3, 2}), false, false);
   show(packed.data(), packed.batch_sizes(), packed.sorted_indices(), packed.unsorted_indices());
   const auto [output, last] = lstm->forward_with_packed_input(packed);
   const auto [padded, lengths] = nn::utils::rnn::pad_packed_sequence(output, true, -1, 4);
