@@ -18,13 +18,15 @@ for library in ("WEFT", "OMP", "OPENBLAS"):
 os.environ["WEFT_JIT_CACHE"] = "0"
 
 import pytest
+from cpp_programs import built_once, libtorch_programs, pytorch_programs
 from drawing import SCALE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from libraries import lib
 from shm_support import private_shm
 
-__all__ = ["lib", "private_shm"]  # fixtures
+# Fixtures.
+__all__ = ["built_once", "lib", "libtorch_programs", "private_shm", "pytorch_programs"]
 
 settings.register_profile("ci", derandomize=SCALE == 1, database=None, print_blob=SCALE > 1)
 settings.load_profile("ci")

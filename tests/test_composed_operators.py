@@ -9,15 +9,14 @@ from typing import Any
 
 import pytest
 from composed_calls import FILE, Operators, listed
-from test_libtorch import SOURCES, build
-from test_libtorch_frontend import check_lines, libtorch_flags
-from test_native_programs import run, weft_command
+from cpp_programs import SOURCES, run, weft_command
+from test_libtorch_frontend import check_lines
 
 import weft
 import weft.nn.functional as F
 from weft import Tensor
 
-HOST = Path(__file__).parent / "libtorch" / "named_operators.c"
+HOST = SOURCES / "named_operators.c"
 
 
 @pytest.fixture(scope="module")
@@ -139,19 +138,16 @@ def _functions(place: Path, extra: dict[str, str | bytes]) -> None:
     weft.jit.aot_compile({"twice": twice}, place, extra_files=extra)
 
 
-def test_programs_of_libtorch_have_them(tmp_path: Path) -> None:
-    program = build("composed.cpp", tmp_path, "-std=c++20", "-Wall", "-Wextra", "-Werror", "-O0")
-    check_lines(run(program), (SOURCES / "composed.txt").read_text())
+def test_programs_of_libtorch_have_them(libtorch_programs: Path) -> None:
+    check_lines(run(libtorch_programs, "composed"), (SOURCES / "composed.txt").read_text())
 
 
 # ---- PyTorch ----
 
 
 @pytest.mark.parity
-def test_pytorch_prints_the_same(tmp_path: Path) -> None:
-    program = tmp_path / "reference"
-    run("c++", SOURCES / "composed.cpp", *libtorch_flags(), "-std=c++20", "-o", program)
-    check_lines(run(program), (SOURCES / "composed.txt").read_text())
+def test_pytorch_prints_the_same(pytorch_programs: Path) -> None:
+    check_lines(run(pytorch_programs, "composed"), (SOURCES / "composed.txt").read_text())
 
 
 @pytest.mark.parity

@@ -56,7 +56,7 @@ def module(tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = tmp_path_factory.mktemp("extension")
     source = folder / "cell.cpp"
     source.write_text(SOURCE)
-    flags = ["-O1", "-Wall", "-Wextra", "-Werror"]
+    flags = ["-O0", "-Wall", "-Wextra", "-Werror"]
     return cpp_extension.load("cell", [str(source)], flags, build_directory=str(folder))
 
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
-from test_native_programs import run, weft_command
+from cpp_programs import SOURCES, run, weft_command
 
 import weft
 from weft import Tensor, nn
 
-SOURCES = Path(__file__).parent / "libtorch"
 ROOT = Path(__file__).parents[1]
-STRICT = ("-Wall", "-Wextra", "-Werror", "-pedantic", "-O1")
 
 
 class Host(nn.Module):
@@ -65,71 +62,21 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compiled
 
 
-def build(source: str | Path, folder: Path, *options: str) -> Path:
-    program = folder / Path(source).stem
-    flags = weft_command("--libtorch-flags").split()
-    run("c++", *(options or ("-std=c++17", *STRICT)), SOURCES / source, *flags, "-o", program)
-    return program
+def expected(name: str) -> str:
+    return (SOURCES / f"{name}.txt").read_text()
 
 
-@pytest.mark.parametrize("standard", ["c++17", "c++20"])
-def test_tensors(standard: str, tmp_path: Path) -> None:
-    program = build("tensors.cpp", tmp_path, f"-std={standard}", *STRICT)
-    assert run(program) == (SOURCES / "tensors.txt").read_text()
+@pytest.mark.parametrize("name", ["tensors", "memory", "bindings", "modules"])
+def test_it_prints_what_pytorch_prints(name: str, libtorch_programs: Path, archive: Path) -> None:
+    assert run(libtorch_programs, name, archive) == expected(name)
 
 
-def test_memory(tmp_path: Path) -> None:
-    """Storages, other memory in place, and results that the caller's tensors take."""
-    program = build("memory.cpp", tmp_path, "-std=c++17", "-O0", *STRICT)
-    assert run(program) == (SOURCES / "memory.txt").read_text()
+def test_gradients_of_functions(libtorch_programs: Path) -> None:
+    assert run(libtorch_programs, "functions").split() == ["9", "12", "12"]
 
 
-def test_bindings(archive: Path, tmp_path: Path) -> None:
-    """What the native parts of other languages' bindings ask for, in their forms."""
-    program = build("bindings.cpp", tmp_path, "-std=c++17", *STRICT)
-    assert run(program, archive) == (SOURCES / "bindings.txt").read_text()
-
-
-ABSENT = """
-#include <torch/script.h>
-#include <torch/torch.h>
-
-#include <iostream>
-
-template <class Call>
-void attempt(Call&& call) {
-  try {
-    call();
-  } catch (const c10::NotImplementedError& error) {
-    std::cout << error.what() << "\\n";
-  }
-}
-
-int main() {
-  const torch::Tensor x = torch::ones({2});
-  attempt([&] { torch::Tensor made = torch::_add_relu(x, x); });
-  attempt([&] {
-    auto outputs = torch::_fused_dropout(x, 0.5, c10::nullopt);
-    new torch::Tensor(std::get<1>(outputs));
-  });
-  attempt([&] {
-    auto outputs = torch::_foreach_add(std::vector<torch::Tensor>{x}, 1);
-    for (size_t i = 0; i < outputs.size(); ++i) new torch::Tensor(outputs[i]);
-  });
-  attempt([&] { return x.coalesce().values(); });
-  attempt([&] { return x.q_scale() + static_cast<double>(x.sparse_dim()); });
-  attempt([&] { return x._version(); });
-  attempt([&] { return at::detail::getDefaultCPUGenerator().get_state(); });
-  attempt([&] { return torch::jit::compile("def f(x): return x"); });
-  attempt([&] { torch::Tensor(x).uniform_(0, 1, at::detail::createCPUGenerator(3)); });
-}
-"""
-
-
-def test_functions_that_weft_lacks_raise_when_they_are_called(tmp_path: Path) -> None:
-    (tmp_path / "absent.cpp").write_text(ABSENT)
-    program = build(tmp_path / "absent.cpp", tmp_path, "-std=c++17", "-O0", *STRICT)
-    names = [line.partition(":")[0] for line in run(program).splitlines()]
+def test_functions_that_weft_lacks_raise_when_they_are_called(libtorch_programs: Path) -> None:
+    names = [line.partition(":")[0] for line in run(libtorch_programs, "absent").splitlines()]
     without_hosts = ["_add_relu", "_fused_dropout", "_foreach_add", "coalesce", "q_scale"]
     assert names == [*without_hosts, "_version", "get_state", "compile", "Generator"]
 
@@ -142,43 +89,32 @@ def test_no_function_that_is_written_by_hand_is_listed_as_absent() -> None:
     assert len(listed) > 500 and len(defined) > 20 and not set(defined).intersection(listed)
 
 
-def test_modules(archive: Path, tmp_path: Path) -> None:
-    program = build("modules.cpp", tmp_path)
-    assert run(program, archive) == (SOURCES / "modules.txt").read_text()
-
-
-def test_a_file_that_is_not_compiled_says_how(tmp_path: Path) -> None:
+def test_a_file_that_is_not_compiled_says_how(libtorch_programs: Path, tmp_path: Path) -> None:
     weft.jit.save(weft.jit.script(nn.ReLU()), tmp_path / "relu.pt")
-    program = build("modules.cpp", tmp_path, "-std=c++17")
-    done = subprocess.run([program, tmp_path / "relu.pt"], capture_output=True, text=True)
-    assert done.returncode == 1 and "`weft compile` makes one of it" in done.stderr
+    printed = run(libtorch_programs, "modules", tmp_path / "relu.pt")
+    assert "`weft compile` makes one of it" in printed
 
 
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="no CMake")
 def test_find_package(tmp_path: Path) -> None:
+    """In C++20, as the other programs are in C++17."""
+    source = f'#include "{SOURCES / "tensors.cpp"}"\nint main() {{ tensors::program({{}}); }}\n'
+    (tmp_path / "host.cpp").write_text(source)
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.21)\nproject(host CXX)\n"
         "find_package(Torch 2.0 REQUIRED)\n"
-        f"add_executable(host {SOURCES / 'tensors.cpp'})\n"
+        "add_executable(host host.cpp)\n"
         'target_link_libraries(host "${TORCH_LIBRARIES}")\n'
-        "set_property(TARGET host PROPERTY CXX_STANDARD 17)\n"
+        "set_property(TARGET host PROPERTY CXX_STANDARD 20)\n"
     )
     prefix = weft_command("--libtorch-prefix")
     run("cmake", "-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}")
     run("cmake", "--build", tmp_path / "build")
-    assert run(tmp_path / "build" / "host") == (SOURCES / "tensors.txt").read_text()
+    assert run(tmp_path / "build" / "host") == expected("tensors")
 
 
 @pytest.mark.parity
-@pytest.mark.parametrize("source", ["tensors.cpp", "modules.cpp", "memory.cpp", "bindings.cpp"])
-def test_pytorch_prints_the_same(source: str, archive: Path, tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch")
-    folder = Path(torch.__file__).parent
-    program, library = tmp_path / "reference", folder / "lib"
-    includes = [folder / "include", folder / "include/torch/csrc/api/include"]
-    run(
-        *("c++", "-std=c++17", "-O0", SOURCES / source, *(f"-I{each}" for each in includes)),
-        *(f"-L{library}", "-ltorch", "-ltorch_cpu", "-lc10", f"-Wl,-rpath,{library}"),
-        *("-o", program),
-    )
-    assert run(program, archive) == (SOURCES / source).with_suffix(".txt").read_text()
+@pytest.mark.parametrize("name", ["tensors", "memory", "bindings", "modules", "functions"])
+def test_pytorch_prints_the_same(name: str, pytorch_programs: Path, archive: Path) -> None:
+    text = "9 12 12\n" if name == "functions" else expected(name)
+    assert run(pytorch_programs, name, archive) == text

@@ -10,22 +10,13 @@ import sys
 
 import numpy
 import pytest
+from cpp_programs import run, weft_command
 
 import weft
 
 pytestmark = pytest.mark.skipif(shutil.which("c++") is None, reason="no c++")
 
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
-
-
-def run(*command: str | pathlib.Path) -> str:
-    done = subprocess.run([*map(str, command)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def weft_command(*words: str | pathlib.Path) -> str:
-    return run(sys.executable, "-m", "weft", *words).strip()
 
 
 def build(folder: pathlib.Path, name: str, *sources: str) -> pathlib.Path:
@@ -141,10 +132,10 @@ TORCH_LIBRARY_IMPL(ext, Autograd, m) {
 
 
 @pytest.fixture(scope="module")
-def ext(tmp_path_factory) -> pathlib.Path:
+def ext(built_once) -> pathlib.Path:
     """The library `ext`, loaded in this process too. Kernels stand before the definitions."""
-    folder = tmp_path_factory.mktemp("ext")
-    library = build(folder, "ext", GRADIENTS, KERNELS, DEFINED)
+    sources = GRADIENTS, KERNELS, DEFINED
+    library = built_once("ext", lambda folder: build(folder, "ext", *sources)) / "libext.so"
     weft.ops.load_library(library)
     return library
 
@@ -370,8 +361,9 @@ TORCH_LIBRARY_FRAGMENT(types, m) {
 
 
 @pytest.fixture(scope="module")
-def types(tmp_path_factory):
-    weft.ops.load_library(build(tmp_path_factory.mktemp("types"), "types", TYPES))
+def types(built_once):
+    library = built_once("types", lambda folder: build(folder, "types", TYPES))
+    weft.ops.load_library(library / "libtypes.so")
     return weft.ops.types
 
 
@@ -501,8 +493,9 @@ TORCH_LIBRARY(functions, m) {
 
 
 @pytest.fixture(scope="module")
-def functions(tmp_path_factory):
-    weft.ops.load_library(build(tmp_path_factory.mktemp("functions"), "functions", FUNCTIONS))
+def functions(built_once):
+    library = built_once("functions", lambda folder: build(folder, "functions", FUNCTIONS))
+    weft.ops.load_library(library / "libfunctions.so")
     return weft.ops.functions
 
 
@@ -559,28 +552,34 @@ def test_wrong_numbers_of_gradients(functions) -> None:
 
 # ---- what cannot be registered ----
 
-BAD = """
+GOOD = """
 #include <torch/library.h>
 
-TORCH_LIBRARY(bad, m) {
+TORCH_LIBRARY(%s, m) {
   m.def("good(Tensor x) -> Tensor", [](at::Tensor x) { return x; });
-  m.def(%s);
+  %s
 }
 """
+BAD = [
+    ('"f(Tenser x) -> Tensor"', "expected a type of operators"),
+    ('"f"', "expected a schema or a function"),
+    ('"f(Tensor x) -> Tensor", [](at::Tensor, double) {}', r"arguments are \(Tensor\).*float"),
+    ('"f(Tensor x) -> Tensor", [](at::Tensor) {}', r"results are \(Tensor\)"),
+    ('"good(Tensor x) -> Tensor"', "defined once"),
+]
 
 
-@pytest.mark.parametrize(
-    "text, message",
-    [
-        ('"f(Tenser x) -> Tensor"', "expected a type of operators"),
-        ('"f"', "expected a schema or a function"),
-        ('"f(Tensor x) -> Tensor", [](at::Tensor, double) {}', r"arguments are \(Tensor\).*float"),
-        ('"f(Tensor x) -> Tensor", [](at::Tensor) {}', r"results are \(Tensor\)"),
-        ('"good(Tensor x) -> Tensor"', "defined once"),
-    ],
-)
-def test_libraries_that_cannot_be_registered(text, message, tmp_path) -> None:
-    library = build(tmp_path, "bad", BAD % text)
+@pytest.fixture(scope="module")
+def bad(built_once) -> pathlib.Path:
+    """A library that defines what the environment says besides a good operator."""
+    cases = "".join(f"case {i}: m.def({text}); break;\n" for i, (text, _) in enumerate(BAD))
+    source = GOOD % ("bad", f'switch (std::atoi(std::getenv("BAD"))) {{ {cases} }}')
+    return built_once("bad", lambda folder: build(folder, "bad", source)) / "libbad.so"
+
+
+@pytest.mark.parametrize("case", range(len(BAD)), ids=[text for text, _ in BAD])
+def test_libraries_that_cannot_be_registered(case, bad, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("BAD", str(case))
     program = """
 try:
     weft.ops.load_library(sys.argv[1])
@@ -588,10 +587,10 @@ except OSError as error:
     print(str(error).replace("\\n", " "))
 print(weft.ops.bad.good(weft.ones(1)).item())
 """
-    error, value = in_new_process(tmp_path, program, library)
+    error, value = in_new_process(tmp_path, program, bad)
     assert error.startswith("ops.load_library: expected a library whose operators can be")
     assert "TORCH_LIBRARY: bad: " in error and value == "1.0"
-    assert re.search(message, error), error
+    assert re.search(BAD[case][1], error), error
 
 
 def test_classes_do_not_compile(tmp_path) -> None:
@@ -610,7 +609,7 @@ TORCH_LIBRARY(classes, m) { m.class_<Stack>("Stack").def(torch::init<>()); }
 
 def test_extensions_that_are_imported(tmp_path) -> None:
     """An extension module of Python, which nobody loads by load_library."""
-    library = build(tmp_path, "imported", BAD.replace("bad", "imported") % '"g", [] {}')
+    library = build(tmp_path, "imported", GOOD % ("imported", ""))
     program = """
 import ctypes
 ctypes.CDLL(sys.argv[1])
@@ -618,37 +617,3 @@ print(weft.ops.imported.good(weft.ones(1)).item())
 weft.library.register_autograd("imported::good", lambda ctx, grad: grad)
 """
     assert in_new_process(tmp_path, program, library) == ["1.0"]
-
-
-HOST = """
-#include <torch/torch.h>
-
-struct Cube : torch::autograd::Function<Cube> {
-  static at::Tensor forward(torch::autograd::AutogradContext* ctx, const at::Tensor& x) {
-    ctx->save_for_backward({x});
-    return x * x * x;
-  }
-  static torch::autograd::tensor_list backward(torch::autograd::AutogradContext* ctx,
-                                               torch::autograd::tensor_list grads) {
-    const at::Tensor x = ctx->get_saved_variables()[0];
-    return {grads[0] * 3 * x * x};
-  }
-};
-
-int main() {
-  const at::Tensor x = torch::tensor({1.0, 2.0}, torch::requires_grad());
-  const at::Tensor y = Cube::apply(x).sum();
-  const auto first = torch::autograd::grad({y}, {x}, {}, true, true);
-  const auto second = torch::autograd::grad({first[0].sum()}, {x});
-  std::cout << y.item<double>() << ' ' << first[0][1].item<double>() << ' '
-            << second[0][1].item<double>() << std::endl;
-}
-"""
-
-
-def test_functions_in_programs_without_python(tmp_path) -> None:
-    (tmp_path / "host.cpp").write_text(HOST)
-    flags = weft_command("--libtorch-flags").split()
-    program = tmp_path / "host"
-    run("c++", "-std=c++17", *WARNINGS, tmp_path / "host.cpp", *flags, "-o", program)
-    assert run(program).split() == ["9", "12", "12"]

@@ -4,46 +4,15 @@ from __future__ import annotations
 
 import pathlib
 import re
-import shutil
 import struct
-import subprocess
-import sys
 
 import numpy
 import pytest
+from cpp_programs import SOURCES, run
 
 import weft
 import weft.nn.functional as F
 from weft import nn, optim
-
-SOURCES = pathlib.Path(__file__).parent / "libtorch_frontend"
-STRICT = ("-std=c++17", "-O0", "-Wall", "-Wextra", "-pedantic", "-Werror")
-
-
-def run(*command: str | pathlib.Path) -> str:
-    done = subprocess.run([*map(str, command)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def compiled(name: str, folder: pathlib.Path, *flags: str) -> pathlib.Path:
-    """The program of a source file, for weft unless the flags say another library."""
-    compiler = shutil.which("c++")
-    if compiler is None:
-        pytest.skip("no c++")
-    if not flags:
-        flags = (*STRICT, *run(sys.executable, "-m", "weft", "--libtorch-flags").split())
-    program = folder / name
-    run(compiler, SOURCES / f"{name}.cpp", *flags, "-o", program)
-    return program
-
-
-def libtorch_flags() -> list[str]:
-    root = pathlib.Path(pytest.importorskip("torch").__file__).parent
-    headers = (root / "include", root / "include/torch/csrc/api/include")
-    library = root / "lib"
-    names = ("-ltorch", "-ltorch_cpu", "-lc10", f"-L{library}", f"-Wl,-rpath,{library}")
-    return ["-std=c++17", "-O0", "-w", *(f"-I{each}" for each in headers), *names]
 
 
 class Net(nn.Module):
@@ -91,13 +60,8 @@ def losses_in_python() -> list[tuple[str, float]]:
 
 
 def losses_of(program: pathlib.Path) -> list[tuple[str, float]]:
-    pairs = (line.split() for line in run(program).splitlines())
+    pairs = (line.split() for line in run(program, "training").splitlines())
     return [(name, float(loss)) for name, loss in pairs]
-
-
-@pytest.fixture(scope="module")
-def training(tmp_path_factory) -> pathlib.Path:
-    return compiled("training", tmp_path_factory.mktemp("frontend"))
 
 
 def check_losses(found: list[tuple[str, float]], expected: list[tuple[str, float]]) -> None:
@@ -107,19 +71,18 @@ def check_losses(found: list[tuple[str, float]], expected: list[tuple[str, float
     )
 
 
-def test_training_gives_the_losses_of_python(training) -> None:
-    check_losses(losses_of(training), losses_in_python())
+def test_training_gives_the_losses_of_python(libtorch_programs) -> None:
+    check_losses(losses_of(libtorch_programs), losses_in_python())
 
 
 @pytest.mark.parity
-def test_training_gives_the_losses_of_libtorch(training, tmp_path) -> None:
-    reference = compiled("training", tmp_path, *libtorch_flags())
-    check_losses(losses_of(training), losses_of(reference))
+def test_training_gives_the_losses_of_libtorch(libtorch_programs, pytorch_programs) -> None:
+    check_losses(losses_of(libtorch_programs), losses_of(pytorch_programs))
 
 
-def test_modules_say_what_they_are(tmp_path) -> None:
-    assert run(compiled("modules", tmp_path)).splitlines() == [
-        "BlockImpl(",
+def test_modules_say_what_they_are(libtorch_programs) -> None:
+    assert run(libtorch_programs, "module_texts").splitlines() == [
+        "module_texts::BlockImpl(",
         "  (layers): torch::nn::Sequential(",
         "    (linear): torch::nn::Linear(in_features=2, out_features=2, bias=true)",
         "    (norm): torch::nn::BatchNorm1d(2, eps=1e-05, momentum=0.1, affine=true, "
@@ -160,19 +123,13 @@ def check_lines(printed: str, expected: str) -> None:
         numpy.testing.assert_allclose(found, given, rtol=1e-3, atol=2.5e-3, err_msg=line)
 
 
-@pytest.fixture(scope="module")
-def layers(tmp_path_factory) -> pathlib.Path:
-    return compiled("layers", tmp_path_factory.mktemp("layers"))
-
-
-def test_layers_give_what_libtorch_gives(layers) -> None:
-    check_lines(run(layers), (SOURCES / "layers.txt").read_text())
+def test_layers_give_what_libtorch_gives(libtorch_programs) -> None:
+    check_lines(run(libtorch_programs, "layers"), (SOURCES / "layers.txt").read_text())
 
 
 @pytest.mark.parity
-def test_layers_of_libtorch(tmp_path) -> None:
-    reference = compiled("layers", tmp_path, *libtorch_flags())
-    check_lines(run(reference), (SOURCES / "layers.txt").read_text())
+def test_layers_of_libtorch(pytorch_programs) -> None:
+    check_lines(run(pytorch_programs, "layers"), (SOURCES / "layers.txt").read_text())
 
 
 def write_idx(path: pathlib.Path, items: numpy.ndarray) -> None:
@@ -180,11 +137,11 @@ def write_idx(path: pathlib.Path, items: numpy.ndarray) -> None:
     path.write_bytes(head + items.astype(numpy.uint8).tobytes())
 
 
-def test_batches(tmp_path) -> None:
+def test_batches(libtorch_programs, tmp_path) -> None:
     images = numpy.arange(3 * 28 * 28).reshape(3, 28, 28) % 256
     write_idx(tmp_path / "train-images-idx3-ubyte", images)
     write_idx(tmp_path / "train-labels-idx1-ubyte", numpy.array([5, 0, 4]))
-    lines = run(compiled("batches", tmp_path), tmp_path).splitlines()
+    lines = run(libtorch_programs, "batches", tmp_path).splitlines()
     assert lines[0] == "3"
     sums = [((images[at] / 255 - 0.5) / 0.25).sum() for at in (slice(0, 2), slice(2, 3))]
     for line, shape, total, label in zip(lines[1:3], ("[2, 1, 28, 28]", "[1, 1, 28, 28]"), sums,
@@ -200,13 +157,8 @@ def test_batches(tmp_path) -> None:
     assert lines[5] == "30"
 
 
-@pytest.fixture(scope="module")
-def archives(tmp_path_factory) -> pathlib.Path:
-    return compiled("archives", tmp_path_factory.mktemp("archives"))
-
-
-def test_archives_are_read_again(archives, tmp_path) -> None:
-    assert run(archives, tmp_path, tmp_path).splitlines() == [
+def test_archives_are_read_again(libtorch_programs, tmp_path) -> None:
+    assert run(libtorch_programs, "archives", tmp_path, tmp_path).splitlines() == [
         "1 1 1 1 3 3 1",
         "read: expected a value 'weight' in the archive, got none",
         "load: expected an archive of libtorch, got no zip file",
@@ -219,11 +171,11 @@ def test_archives_are_read_again(archives, tmp_path) -> None:
 
 
 @pytest.mark.parity
-def test_archives_are_those_of_libtorch(archives, tmp_path) -> None:
-    reference = compiled("archives", tmp_path, *libtorch_flags())
+def test_archives_are_those_of_libtorch(libtorch_programs, pytorch_programs, tmp_path) -> None:
     folders = tmp_path / "ours", tmp_path / "theirs"
-    for program, folder in zip((archives, reference), folders):
+    for program, folder in zip((libtorch_programs, pytorch_programs), folders):
         folder.mkdir()
-        run(program, folder, folder)
-    assert run(archives, *folders).startswith("1 1 1 1 3 3 1\n")
-    assert run(reference, *reversed(folders)).startswith("1 1 1 1 3 3 1\n")
+        run(program, "archives", folder, folder)
+    read = "1 1 1 1 3 3 1\n"
+    assert run(libtorch_programs, "archives", *folders).startswith(read)
+    assert run(pytorch_programs, "archives", *reversed(folders)).startswith(read)

@@ -11,6 +11,7 @@ import sys
 
 import numpy
 import pytest
+from cpp_programs import run, weft_command
 
 import weft
 from weft import nn
@@ -18,16 +19,6 @@ from weft.serialization import safetensors
 
 EXAMPLES = pathlib.Path(__file__).parents[1] / "examples" / "native"
 ROW = [0.5, -1.0, 2.0, 0.25]
-
-
-def run(*command: str | pathlib.Path) -> str:
-    done = subprocess.run([*map(str, command)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def weft_command(*words: str) -> str:
-    return run(sys.executable, "-m", "weft", *words).strip()
 
 
 def build(compiler: str, source: str, folder: pathlib.Path, *options: str) -> pathlib.Path:

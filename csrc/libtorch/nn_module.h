@@ -277,8 +277,9 @@ class Module : public std::enable_shared_from_this<Module> {
     return dynamic_cast<const typename Contained<T>::type*>(this);
   }
   virtual bool is_serializable() const { return true; }
-  virtual void save(serialize::OutputArchive& archive) const;
-  virtual void load(serialize::InputArchive& archive);
+  // Inline at once: else they would be the key functions, and each file emit the table of Module.
+  inline virtual void save(serialize::OutputArchive& archive) const;
+  inline virtual void load(serialize::InputArchive& archive);
   virtual void pretty_print(std::ostream& out) const { out << name(); }
   friend std::ostream& operator<<(std::ostream& out, const Module& module) {
     module.print_tree(out, "");

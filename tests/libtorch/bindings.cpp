@@ -11,6 +11,10 @@
 #include <iostream>
 #include <sstream>
 
+#include "words.h"
+
+namespace bindings {
+
 template <class... Parts>
 void show(const Parts&... parts) {
   ((std::cout << parts << ' '), ...);
@@ -157,7 +161,7 @@ std::string bytes_of(const torch::jit::Module& module) {
   return out.str();
 }
 
-void modules(const char* path) {
+void modules(const std::string& path) {
   const auto x = torch::ones({1, 3});
   auto module = torch::jit::load(path, torch::Device(c10::kCPU, -1));
   const torch::Tensor was = module.forward({x}).toTensor();
@@ -235,11 +239,13 @@ void layers() {
                                F::BinaryCrossEntropyFuncOptions().reduction(reduction)));
 }
 
-int main(int, char** arguments) {
+void program(const Words& words) {
   std::cout << std::boolalpha;
   autograd();
   state();
   values();
-  modules(arguments[1]);
+  modules(words.at(0));
   layers();
 }
+
+}  // namespace bindings

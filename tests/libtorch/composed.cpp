@@ -4,6 +4,11 @@
 
 #include <iomanip>
 #include <iostream>
+
+#include "words.h"
+
+namespace composed {
+
 using at::Tensor;
 double weighed(const Tensor& y) {
   if (y.is_complex()) return weighed(at::view_as_real(y.resolve_conj()));
@@ -38,13 +43,14 @@ void twice(const char* name, const Tensor& x, Function&& function) {
   show(name, torch::autograd::grad({first.square().sum()}, {leaf})[0]);
 }
 #define GRADED(name, x, ...) \
-  graded(#name, x, [&](const Tensor& t) { return at::name(t __VA_OPT__(, ) __VA_ARGS__); })
+  graded(#name, x, [&](const Tensor& t) { return at::name(t, __VA_ARGS__); })
+#define GRADED_ALONE(name, x) graded(#name, x, [&](const Tensor& t) { return at::name(t); })
 
 void spectra(const Tensor& x) {
-  GRADED(fft_fft, x);
+  GRADED_ALONE(fft_fft, x);
   GRADED(fft_rfft, x, 6, 0, "ortho");
-  GRADED(fft_fft2, x);
-  GRADED(fft_rfftn, x);
+  GRADED_ALONE(fft_fft2, x);
+  GRADED_ALONE(fft_rfftn, x);
   show("irfft", at::fft_irfft(at::fft_rfft(x), 5));
   show("ihfft", at::fft_ihfft(x));
   show("hfft", at::fft_hfft(at::fft_fft(x)));
@@ -93,12 +99,12 @@ void stacks(const Tensor& x) {
 
 void matrices(const Tensor& x) {
   const Tensor a = at::matmul(x, x.t()) + at::eye(4);
-  GRADED(matrix_exp, a * 0.1);
+  GRADED_ALONE(matrix_exp, a * 0.1);
   GRADED(linalg_matrix_norm, a, "nuc");
-  GRADED(linalg_norm, a);
+  GRADED_ALONE(linalg_norm, a);
   GRADED(linalg_pinv, x, 1e-6);
-  GRADED(linalg_cond, a);
-  GRADED(cov, x);
+  GRADED_ALONE(linalg_cond, a);
+  GRADED_ALONE(cov, x);
   show("corrcoef", x.corrcoef());
   show("rank", at::linalg_matrix_rank(x));
   show("power", at::linalg_matrix_power(a, 3));
@@ -122,9 +128,9 @@ void matrices(const Tensor& x) {
 void networks(const Tensor& x) {
   const Tensor image = x.reshape({1, 2, 2, 5}), line = x.reshape({1, 2, 10}),
                volume = x.reshape({1, 1, 2, 2, 5});
-  GRADED(selu, x);
+  GRADED_ALONE(selu, x);
   GRADED(celu, x, 0.7);
-  GRADED(mish, x);
+  GRADED_ALONE(mish, x);
   GRADED(glu, x, 0);
   GRADED(hardshrink, x, 0.3);
   GRADED(softshrink, x, 0.3);
@@ -153,7 +159,7 @@ void networks(const Tensor& x) {
   GRADED(upsample_trilinear3d, volume, {3, 3, 4}, false);
   GRADED(im2col, image, {2, 2}, {1, 1}, {0, 0}, {1, 1});
   GRADED(bilinear, x, x.neg(), at::ones({2, 5, 5}));
-  GRADED(pdist, x);
+  GRADED_ALONE(pdist, x);
   show("pixel", at::native_channel_shuffle(image, 2));
   const Tensor input = x.narrow(0, 0, 2), state = x.narrow(0, 2, 2), ones = at::ones({20, 5}) * 0.1;
   show("lstm_cell", at::lstm_cell(input, {state, state}, ones, ones));
@@ -212,7 +218,7 @@ void others(const Tensor& x) {
   }
 }
 
-int main() {
+void program(const Words&) {
   std::cout << std::fixed << std::setprecision(3);
   const Tensor x = (at::arange(20, at::kFloat) * 0.7).sin().mul(1.5).add(0.05).reshape({4, 5});
   spectra(x);
@@ -223,3 +229,5 @@ int main() {
   losses(x);
   others(x);
 }
+
+}  // namespace composed

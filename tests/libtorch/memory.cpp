@@ -4,6 +4,10 @@
 
 #include <iostream>
 
+#include "words.h"
+
+namespace memory {
+
 namespace {
 
 // What was done, and whether it was refused.
@@ -96,9 +100,11 @@ void results() {
 
 }  // namespace
 
-int main() {
+void program(const Words&) {
   storages();
   sizes();
   histories();
   results();
 }
+
+}  // namespace memory

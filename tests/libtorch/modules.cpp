@@ -8,6 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "words.h"
+
+namespace modules {
+
 template <class Body>
 static void fails(const char* what, Body&& body) {
   try {
@@ -87,15 +91,14 @@ static void gradients(torch::jit::script::Module& module) {
   std::cout << module.get_method("energy")({x}, named).toTensor().item<float>() << "\n";
 }
 
-int main(int count, const char* const arguments[]) {
-  if (count < 2) return 2;
+void program(const Words& words) {
   torch::jit::script::Module module;
   std::unordered_map<std::string, std::string> files{{"config.json", ""}};
   try {
-    module = torch::jit::load(arguments[1], torch::kCPU, files);
+    module = torch::jit::load(words.at(0), torch::kCPU, files);
   } catch (const c10::Error& error) {
-    std::cerr << error.what() << "\n";
-    return 1;
+    std::cout << error.what() << "\n";
+    return;
   }
   std::cout << files["config.json"] << "\n";
   module.to(torch::kCPU);
@@ -103,7 +106,7 @@ int main(int count, const char* const arguments[]) {
   torch::NoGradGuard no_grad;
   const torch::Tensor y = module.forward({torch::ones({2, 3})}).toTensor();
   std::cout << y << "\n" << module({torch::zeros({1, 3})}).toTensor() << "\n";
-  std::ifstream file(arguments[1], std::ios::binary);
+  std::ifstream file(words.at(0), std::ios::binary);
   torch::jit::Module again = torch::jit::load(file);
   again.eval();
   std::cout << again.forward({torch::ones({2, 3})}).toTensor().equal(y) << "\n";
@@ -120,3 +123,5 @@ int main(int count, const char* const arguments[]) {
   fails("a method that is not there", [&] { module.get_method("nothing"); });
   fails("too many arguments", [&] { module.forward({y, y, y}); });
 }
+
+}  // namespace modules

@@ -4,6 +4,10 @@
 
 #include <numeric>
 
+#include "words.h"
+
+namespace tensors {
+
 using torch::indexing::Ellipsis;
 using torch::indexing::None;
 using torch::indexing::Slice;
@@ -248,7 +252,7 @@ static void printing() {
   std::cout << torch::tensor({12345678, -1}) << "\n" << torch::zeros({2, 0}) << "\n";
 }
 
-int main() {
+void program(const Words&) {
   factories();
   formats();
   memory();
@@ -260,3 +264,5 @@ int main() {
   types();
   printing();
 }
+
+}  // namespace tensors

@@ -3,6 +3,10 @@
 
 #include <iostream>
 
+#include "words.h"
+
+namespace module_texts {
+
 namespace nn = torch::nn;
 
 struct BlockImpl : nn::Cloneable<BlockImpl> {
@@ -20,7 +24,7 @@ struct BlockImpl : nn::Cloneable<BlockImpl> {
 };
 TORCH_MODULE(Block);
 
-int main() {
+void program(const Words&) {
   torch::manual_seed(0);
   Block block(2);
   std::cout << block << '\n';
@@ -37,7 +41,7 @@ int main() {
     torch::NoGradGuard no_grad;
     copy->layers[0]->as<nn::Linear>()->weight.zero_();
   }
-  std::cout << block->layers->at<nn::Linear>(0).weight.any().item<bool>()
+  std::cout << block->layers->at<nn::LinearImpl>(0).weight.any().item<bool>()
             << copy->layers->at<nn::LinearImpl>(0).weight.any().item<bool>() << '\n';
 
   block->forward(torch::ones({3, 2})).sum().backward();
@@ -72,3 +76,5 @@ int main() {
     std::cout << error.msg().substr(0, error.msg().find(" (")) << '\n';
   }
 }
+
+}  // namespace module_texts

@@ -3,6 +3,10 @@
 
 #include <cstdio>
 
+#include "words.h"
+
+namespace training {
+
 namespace nn = torch::nn;
 namespace F = torch::nn::functional;
 
@@ -52,7 +56,7 @@ void train(const char* name, Make make) {
   }
 }
 
-int main() {
+void program(const Words&) {
   using Parameters = std::vector<torch::Tensor>;
   namespace optim = torch::optim;
   train("sgd", [](Parameters p) {
@@ -67,3 +71,5 @@ int main() {
   });
   train("adagrad", [](Parameters p) { return optim::Adagrad(p, 0.1); });
 }
+
+}  // namespace training

@@ -4,6 +4,11 @@
 
 #include <iomanip>
 #include <iostream>
+
+#include "words.h"
+
+namespace layers {
+
 namespace nn = torch::nn;
 namespace F = torch::nn::functional;
 using torch::Tensor;
@@ -24,7 +29,7 @@ void layer(Holder h, In... in) {
   }
   for (auto& each : h->named_buffers()) show("  " + each.key(), each.value());
 }
-int main() {
+void program(const Words&) {
   torch::manual_seed(7);
   std::cout << std::fixed << std::setprecision(3);
   auto x2 = torch::randn({4, 6}), x3 = torch::randn({2, 4, 9}), x4 = torch::randn({2, 4, 8, 6}),
@@ -222,3 +227,5 @@ int main() {
   show("vec", nn::utils::parameters_to_vector(ps));
   show("seqs", nn::utils::rnn::pad_sequence({torch::ones({3, 2}), torch::ones({5, 2})}, true, 7));
 }
+
+}  // namespace layers

@@ -4,6 +4,10 @@
 #include <iostream>
 #include <sstream>
 
+#include "words.h"
+
+namespace archives {
+
 namespace nn = torch::nn;
 
 nn::Sequential make() {
@@ -11,8 +15,8 @@ nn::Sequential make() {
                         nn::Flatten(), nn::Linear(nn::LinearOptions(18, 2).bias(false)));
 }
 
-int main(int, char** argv) {
-  const std::string folder = argv[1], from = argv[2];
+void program(const Words& words) {
+  const std::string folder = words.at(0), from = words.at(1);
   torch::manual_seed(1);
   nn::Sequential net = make(), other = make();
   const auto options = torch::optim::AdamOptions(0.05).betas({0.8, 0.9});
@@ -58,3 +62,5 @@ int main(int, char** argv) {
     }
   }
 }
+
+}  // namespace archives

@@ -3,6 +3,10 @@
 
 #include <iostream>
 
+#include "words.h"
+
+namespace batches {
+
 namespace data = torch::data;
 
 struct Squares : data::datasets::Dataset<Squares> {
@@ -13,9 +17,9 @@ struct Squares : data::datasets::Dataset<Squares> {
   torch::optional<size_t> size() const override { return 7; }
 };
 
-int main(int, char** argv) {
+void program(const Words& words) {
   torch::manual_seed(0);
-  auto digits = data::datasets::MNIST(argv[1])
+  auto digits = data::datasets::MNIST(words.at(0))
                     .map(data::transforms::Normalize<>(0.5, 0.25))
                     .map(data::transforms::Stack<>());
   std::cout << *digits.size() << '\n';
@@ -45,3 +49,5 @@ int main(int, char** argv) {
   auto all = data::make_data_loader<data::samplers::SequentialSampler>(std::move(rows), 3);
   std::cout << all->begin()->data.sum().item<float>() << '\n';
 }
+
+}  // namespace batches
