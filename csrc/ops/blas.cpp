@@ -109,15 +109,15 @@ void row_times_matrix(int64_t n, int64_t k, T alpha, const Matrix<const T>& a,
   });
 }
 
-// Whether our tiles beat OpenBLAS: always with vectors of 64 bytes, unless there are too few rows
-// to share what tiles pack; else where a call costs more than the product.
+// Whether our tiles beat OpenBLAS: of float32 always with vectors of 64 bytes, unless there are too
+// few rows to share what tiles pack; else where a call costs more than the product.
 template <class T>
 bool prefers_tiles(int64_t m, int64_t n, int64_t k, const Matrix<const T>& b) {
   if (takes_few_rows(m, b)) return false;
   constexpr double kSmall = 16.0 * 1024;
   const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   if (work <= kSmall) return true;
-  return tile::active_isa() == tile::Isa::V4;
+  return !std::is_same_v<T, double> && tile::active_isa() == tile::Isa::V4;
 }
 
 // The body of gemm for one panel of c, on one thread. Neither m, n nor k is 0.

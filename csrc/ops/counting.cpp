@@ -109,15 +109,17 @@ Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
              AsTuple{weights.defined() ? weights.sizes() : Dims()});
   const Tensor bins = in_order(as_dtype(self, DType::I64));
   const int64_t* at = bins.data_as<const int64_t>();
-  int64_t length = minlength;
+  int64_t least = 0, length = minlength;
   for (int64_t i = 0; i < bins.numel(); ++i) {
-    WEFT_CHECK(at[i] >= 0, op, ": expected entries >= 0, got ", at[i]);
+    least = std::min(least, at[i]);
     length = std::max(length, at[i] + 1);
   }
+  WEFT_CHECK(least >= 0, op, ": expected entries >= 0, got ", least);
   const int64_t sizes[] = {length};
   if (!weights.defined()) {
     Tensor out = zeros_of(sizes, DType::I64, bins.device(), op);
-    for (int64_t i = 0; i < bins.numel(); ++i) ++out.data_as<int64_t>()[at[i]];
+    auto* counts = out.data_as<int64_t>();
+    for (int64_t i = 0; i < bins.numel(); ++i) ++counts[at[i]];
     return out;
   }
   const bool single = weights.dtype() == DType::F32;

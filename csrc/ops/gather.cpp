@@ -52,10 +52,14 @@ void check_fits(const char* op, const char* what, const Tensor& index, const Ten
 void check_range(const char* op, const Tensor& index, int64_t dim, int64_t size) {
   const int64_t* values = index.data_as<const int64_t>();
   const int64_t count = index.numel();
-  // As unsigned numbers, negative indices are too large as well.
-  uint64_t largest = 0;
-  for (int64_t i = 0; i < count; ++i) largest = std::max(largest, static_cast<uint64_t>(values[i]));
-  if (largest < static_cast<uint64_t>(size)) return;
+  // A sign for each index that is negative or above the last: no vector has a maximum of 64 bits.
+  const auto last = static_cast<uint64_t>(size - 1);
+  uint64_t signs = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto value = static_cast<uint64_t>(values[i]);
+    signs |= value | (last - value);
+  }
+  if (static_cast<int64_t>(signs) >= 0) return;
   for (int64_t i = 0; i < count; ++i) {
     WEFT_CHECK(values[i] >= 0 && values[i] < size, op, ": expected index in [0, ", size - 1,
                "] for dim ", dim, ", got ", values[i]);
@@ -149,6 +153,10 @@ Tensor gather(const Tensor& self, int64_t dim, const Tensor& index, bool) {
         const int64_t* at = plan.line(l);
         const T* line = from.data_as<const T>() + plan.lines.base[static_cast<size_t>(l)];
         T* to = out.data_as<T>() + l * plan.length;
+        if (plan.lines.step == 0 && plan.stride == 1) {
+          for (int64_t i = 0; i < plan.length; ++i) to[i] = line[at[i]];
+          continue;
+        }
         for (int64_t i = 0; i < plan.length; ++i)
           to[i] = line[i * plan.lines.step + at[i] * plan.stride];
       }

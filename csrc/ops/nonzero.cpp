@@ -42,6 +42,21 @@ std::vector<int64_t> nonzero_elements(const Tensor& tensor) {
   return found;
 }
 
+// Where elements lie, given in their order: the lines before an element are counted up, since
+// dividing its number takes longer.
+void write_places(const std::vector<int64_t>& elements, IntList sizes, int64_t* to) {
+  const size_t last = sizes.size() - 1;
+  Dims line(last);
+  int64_t begin = 0;
+  for (const int64_t element : elements) {
+    for (; element >= begin + sizes[last]; begin += sizes[last]) {
+      for (size_t d = last; d-- > 0 && ++line[d] == sizes[d];) line[d] = 0;
+    }
+    to = std::copy_n(line.data(), last, to);
+    *to++ = element - begin;
+  }
+}
+
 Tensor expanded(const Tensor& tensor, IntList sizes) {
   if (same(tensor.sizes(), sizes)) return in_order(tensor);
   Tensor result = Tensor::empty(sizes, tensor.dtype(), tensor.device());
@@ -60,12 +75,7 @@ Tensor nonzero(const Tensor& self) {
   const auto count = static_cast<int64_t>(found.size());
   const int64_t sizes[] = {count, self.dim()};
   Tensor out = Tensor::empty(sizes, DType::I64, self.device(), "nonzero");
-  int64_t* to = out.data_as<int64_t>();
-  for (int64_t d = 0, inner = self.numel(); d < self.dim() && count > 0; ++d) {
-    const int64_t size = self.sizes()[d];
-    inner /= size;
-    for (int64_t i = 0; i < count; ++i) to[i * self.dim() + d] = found[i] / inner % size;
-  }
+  if (self.dim() > 0) write_places(found, self.sizes(), out.data_as<int64_t>());
   return out;
 }
 

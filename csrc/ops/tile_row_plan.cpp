@@ -279,11 +279,14 @@ void Planner::choose_direction(size_t main) {
     can_horizontal = can_horizontal && (rows_only || step.horizontal);
   }
   bool fast_in_row = rows < length;
-  if (walk_.operands.size()) {
-    const RowOperand& operand = walk_.operands[main];
+  // The main input tells, or of an expanded one the next operand.
+  for (size_t i = 0; i < walk_.operands.size(); ++i) {
+    const RowOperand& operand = walk_.operands[i == 0 ? main : i <= main ? i - 1 : i];
     const int64_t in_row = smallest_stride(walk_.row.sizes, operand.row);
     const int64_t outside = smallest_stride(walk_.outer.sizes, operand.outer);
-    if (in_row != outside) fast_in_row = in_row < outside;
+    if (in_row == outside) continue;
+    fast_in_row = in_row < outside;
+    break;
   }
   if (fast_in_row) {
     walk_.vertical = length < kShort && rows >= kManyTimes * kShort;

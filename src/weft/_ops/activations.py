@@ -63,6 +63,18 @@ backward_op(
     grad={"grad_output": "_leaky_relu_backward(grad, self, negative_slope)", "self": "None"},
 )
 op(
+    "_prelu_kernel(Tensor self, Tensor weight) -> Tensor",
+    doc="self where it is positive, else weight * self.",
+    pointwise=lambda self, weight: where(self > 0, self, weight * self),
+    dtypes=FLOATS,
+    grad={
+        "self": "where(self > 0, grad, grad * weight)",
+        "weight": "where(self > 0, 0, grad * self)",
+    },
+    inplace=None,
+    variants="",
+)
+op(
     "silu(Tensor self) -> Tensor",
     doc="self * sigmoid(self).",
     pointwise=lambda self: self * sigmoid(self),

@@ -293,7 +293,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
         weight = weight.reshape(-1, *(1,) * (input.dim() - 2))
     elif input.dim() == 0:
         weight = weight.reshape(())
-    return _C.where(input > 0, input, weight * input)
+    return _C._aten._prelu_kernel(input, weight)
 
 
 def rrelu(
