@@ -101,7 +101,10 @@ void copy_piece(const Walk& walk, int64_t begin, int64_t end) {
     Buffer in{static_cast<char*>(to), raw_bytes, nullptr, 0};
     void* const from = tile::load(walk.src, in, walk.src.base, walk.space, cursor, n);
     if (to != tile_bytes) {
-      if (from != to) std::memcpy(to, from, static_cast<size_t>(n) * walk.dst.item);
+      if (from != to) {
+        strided::copy_line(static_cast<char*>(to), static_cast<const char*>(from),
+                           static_cast<size_t>(n) * walk.dst.item);
+      }
     } else {
       out.tile = static_cast<char*>(from);
       tile::store(walk.dst, out, walk.dst.base, walk.space, cursor, n);

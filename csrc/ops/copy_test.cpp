@@ -46,6 +46,22 @@ TEST(copy_transposed) {
   }
 }
 
+TEST(copy_lines_at_every_distance) {
+  // Lines of more than 2 KB, in the same place of their pages or a little behind.
+  Random random(34);
+  const Tensor memory = random.tensor(Dims{7, 4096}, DType::U8, true);
+  const Tensor from = memory.with_layout({{3, 3001}, {4096, 1}, 0});
+  const auto expected = values(from);
+  for (int64_t behind = 0; behind < 70; ++behind) {
+    const Tensor to = memory.with_layout({{3, 3001}, {4096, 1}, 3 * 4096 + behind});
+    const Tensor beside = memory.with_layout({{3, 1}, {4096, 1}, 3 * 4096 + behind + 3001});
+    const auto before = values(beside);
+    copy_into(to, from, "copy_");
+    CHECK_TRUE(values(to) == expected);
+    CHECK_TRUE(values(beside) == before);
+  }
+}
+
 TEST(copy_clone_keeps_order) {
   Random random(33);
   const Tensor x = random.tensor(Dims{2, 4, 5, 3}, DType::F32, true);

@@ -6,6 +6,7 @@
 #include "native_indexing.h"
 #include "native_views.h"
 #include "ops/memory_order.h"
+#include "ops/strided.h"
 #include "ops/support.h"
 #include "ops/views.h"
 #include "ops_indexing.h"
@@ -49,8 +50,8 @@ void copy_stretch(const Tensor& from, const Tensor& out, int64_t outer, size_t l
   const char* source = from.data_as<const char>();
   char* target = out.data_as<char>() + start;
   for (int64_t i = 0; i < outer; ++i) {
-    std::memcpy(target + static_cast<size_t>(i) * line, source + static_cast<size_t>(i) * stretch,
-                stretch);
+    strided::copy_line(target + static_cast<size_t>(i) * line,
+                       source + static_cast<size_t>(i) * stretch, stretch);
   }
 }
 

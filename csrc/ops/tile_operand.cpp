@@ -102,7 +102,7 @@ void store(const View& view, const Buffer& buffer, char* base, const Space& spac
     if (view.convert) {
       convert_run(view.convert, to, buffer.tile, n);
     } else {
-      std::memcpy(to, buffer.tile, static_cast<size_t>(n) * view.item);
+      strided::copy_line(to, buffer.tile, static_cast<size_t>(n) * view.item);
     }
     return;
   }
