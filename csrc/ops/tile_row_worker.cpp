@@ -1,6 +1,7 @@
 #include <bit>
 #include <cstring>
 
+#include "ops/strided.h"
 #include "ops/tile_row.h"
 
 namespace weft::tile {
@@ -173,19 +174,17 @@ bool RowWorker::is_repeated(uint8_t operand) const {
   return view.in_place() && !view.linear;
 }
 
-// A row of the value that lies there.
+// A row of the value that lies there, which all steps of the row share.
 void* RowWorker::repeat(uint8_t operand, const void* from) {
-  buffers_[operand].cached = nullptr;
-  const auto fill = [&]<class Word>(Word value) {
-    std::memcpy(&value, from, sizeof(value));
-    std::fill_n(reinterpret_cast<Word*>(buffers_[operand].tile), walk_.row.numel, value);
-  };
-  if (walk_.operands[operand].view.item == 4) {
-    fill(uint32_t{});
-  } else {
-    fill(uint64_t{});
-  }
-  return buffers_[operand].tile;
+  Buffer& buffer = buffers_[operand];
+  if (buffer.cached == from) return buffer.tile;
+  const auto* value = static_cast<const char*>(from);
+  strided::move<strided::Direction::Gather>(buffer.tile, const_cast<char*>(value),
+                                            walk_.operands[operand].view.item, 1, walk_.row.numel,
+                                            0, 0);
+  buffer.cached = value;
+  buffer.cached_count = walk_.row.numel;
+  return buffer.tile;
 }
 
 // Rows that are one tile each, used where they lie: nothing but kernel calls.

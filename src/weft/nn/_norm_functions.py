@@ -132,6 +132,8 @@ def _move_running(
 def _affine(result: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
     """result * weight + bias, both one number a channel (dimension 1)."""
     ones = (1,) * (result.dim() - 2)
+    if weight is not None and bias is not None:
+        return _C.addcmul(bias.reshape(-1, *ones), result, weight.reshape(-1, *ones))
     if weight is not None:
         result = result * weight.reshape(-1, *ones)
     return result if bias is None else result + bias.reshape(-1, *ones)
