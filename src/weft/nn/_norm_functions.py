@@ -49,11 +49,11 @@ def _by_groups(
 ) -> Tensor:
     """group_norm in planes."""
     _check_vectors(input, weight, bias)
-    each = input[:1].numel() // num_groups if input.size(0) else 0
+    each = input[:1].numel() // num_groups
     half = input.dtype in (_C.float16, _C.bfloat16)  # computed in float32, and rounded once
     groups = (input.float() if half else input).reshape(input.size(0), num_groups, each)
-    result = _C.layer_norm(groups, (groups.size(2),), None, None, eps).reshape(input.shape)
-    result = _affine(result, weight, bias)
+    result = _C.layer_norm(groups, (groups.size(2),), None, None, eps)
+    result = _affine(result.reshape(input.shape), weight, bias)
     return result.to(input.dtype) if half else result
 
 
@@ -132,11 +132,10 @@ def _move_running(
 def _affine(result: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
     """result * weight + bias, both one number a channel (dimension 1)."""
     ones = (1,) * (result.dim() - 2)
-    if weight is not None and bias is not None:
-        return _C.addcmul(bias.reshape(-1, *ones), result, weight.reshape(-1, *ones))
-    if weight is not None:
-        result = result * weight.reshape(-1, *ones)
-    return result if bias is None else result + bias.reshape(-1, *ones)
+    if weight is None or bias is None:
+        result = result if weight is None else result * weight.reshape(-1, *ones)
+        return result if bias is None else result + bias.reshape(-1, *ones)
+    return _C.addcmul(bias.reshape(-1, *ones), result, weight.reshape(-1, *ones))
 
 
 _EPSILONS: tuple[tuple[_C.dtype, float], ...] = tuple(
