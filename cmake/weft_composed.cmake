@@ -1,6 +1,7 @@
 # composed.weft, beside libweft: what weft composes in Python, as operators for hosts without Python
 # (tools/compose.py). The extension that was built compiles it; a build without one, or for another
-# machine, has not the file: libweft then says so where a host asks for such an operator.
+# machine, has not the file: libweft then says so where a host asks for such an operator. That of
+# another machine serves.
 if(CMAKE_CROSSCOMPILING)
   return()
 endif()

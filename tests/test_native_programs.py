@@ -11,7 +11,7 @@ import sys
 
 import numpy
 import pytest
-from cpp_programs import run, weft_command
+from cpp_programs import SOURCES, run, weft_command
 
 import weft
 from weft import nn
@@ -437,7 +437,30 @@ class Fused(nn.Module):
         return (y.exp() + 1).log() * y.tanh() - y.sigmoid() / 3
 
 
-@pytest.mark.skipif(ARM is None, reason="no cross build: WEFT_AARCH64 is not set")
+EMULATOR = ["qemu-aarch64", "-cpu", "cortex-a57", "-L", "/usr/aarch64-linux-gnu"]
+crossed = pytest.mark.skipif(ARM is None, reason="no cross build: WEFT_AARCH64 is not set")
+
+
+def cross_compiled(source: pathlib.Path, program: pathlib.Path) -> pathlib.Path:
+    include = EXAMPLES.parents[1] / "csrc" / "capi"
+    run("aarch64-linux-gnu-gcc", source, f"-I{include}", f"-L{ARM}", "-lweft",
+        f"-Wl,-rpath,{ARM}", "-Wl,--allow-shlib-undefined", "-o", program)  # fmt: skip
+    return program
+
+
+@crossed
+def test_composed_operators_on_aarch64(tmp_path) -> None:
+    """The file of this machine's package serves there, too."""
+    shutil.copy(pathlib.Path(weft.__file__).parent / "lib" / "composed.weft", ARM)
+    host = SOURCES / "named_operators.c"
+    here = tmp_path / "here"
+    run("cc", host, *weft_command("--flags").split(), "-o", here)
+    names = ("aten::fft_rfft", "aten::avg_pool1d")
+    there = cross_compiled(host, tmp_path / "there")
+    assert run(*EMULATOR, there, *names) == run(here, *names)
+
+
+@crossed
 def test_machine_code_for_aarch64_runs(tmp_path) -> None:
     """One file has code for three machines. Under QEMU the third is mapped, and gives to the bit
     what tile steps give there, which is near to what this machine gives."""
@@ -450,19 +473,16 @@ def test_machine_code_for_aarch64_runs(tmp_path) -> None:
         "--example", "8x4", "--target", targets,
     )  # fmt: skip
     source.write_text(THRICE)
-    include = EXAMPLES.parents[1] / "csrc" / "capi"
-    run("aarch64-linux-gnu-gcc", source, f"-I{include}", f"-L{ARM}", "-lweft",
-        f"-Wl,-rpath,{ARM}", "-Wl,--allow-shlib-undefined", "-o", program)  # fmt: skip
-    emulator = ["qemu-aarch64", "-cpu", "cortex-a57", "-L", "/usr/aarch64-linux-gnu"]
-    steps = run(*emulator, program, model).splitlines()
-    code = run(*emulator, program, model, "code").splitlines()
+    cross_compiled(source, program)
+    steps = run(*EMULATOR, program, model).splitlines()
+    code = run(*EMULATOR, program, model, "code").splitlines()
     assert len(set(steps)) == 1 and code == steps
     assert [float.fromhex(each) for each in code[0].split()] == pytest.approx(
         net(x).reshape(-1).tolist(), rel=1e-5
     )
     for words, is_mapped in ((["code"], True), ([], False)):
         traced = subprocess.run(
-            [*emulator, "-strace", program, model, *words], capture_output=True, text=True
+            [*EMULATOR, "-strace", program, model, *words], capture_output=True, text=True
         )
         made = re.findall(r"mprotect\(.*PROT_EXEC", traced.stderr)
         assert bool(made) == is_mapped, made
