@@ -318,11 +318,14 @@ def pinv(
     if input.numel() == 0:
         return input.mH.clone()
     with _no_grad():
-        inverse = _pseudo_inverse(input, hermitian, atol, rcond if rtol is None else rtol)
+        inverse, _, _ = _pseudo_inverse(input, hermitian, atol, rcond if rtol is None else rtol)
     return _aten._pinv(input, inverse)
 
 
-def _pseudo_inverse(A: Tensor, hermitian: bool, atol: Any, rtol: Any) -> Tensor:
+def _pseudo_inverse(
+    A: Tensor, hermitian: bool, atol: Any, rtol: Any
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Also the singular values and which of them count."""
     if hermitian:
         values, left = eigh(A)
         right = left.mH
@@ -330,7 +333,7 @@ def _pseudo_inverse(A: Tensor, hermitian: bool, atol: Any, rtol: Any) -> Tensor:
         left, values, right = svd(A, False)
     kept = _nonzero_values(A, values.abs(), atol, rtol)
     inverse = values.masked_fill(~kept, 1).reciprocal().masked_fill(~kept, 0)
-    return (right.mH * inverse.unsqueeze(-2)) @ left.mH
+    return (right.mH * inverse.unsqueeze(-2)) @ left.mH, values, kept
 
 
 @casting_takes_out
@@ -433,10 +436,10 @@ def lstsq(
             f"shape {tuple(input.shape)}"
         )
     rcond = _least_ratio(driver, rcond)
-    solution = pinv(input, rcond) @ right
+    _check_matrix_dtype("linalg.lstsq", input)
     with _no_grad():
-        values = svdvals(input)
-        rank = _nonzero_values(input, values, None, rcond).sum(-1)
+        inverse, values, kept = _pseudo_inverse(input, False, None, rcond)
+    solution, rank = _aten._pinv(input, inverse) @ right, kept.sum(-1)
     full = driver == "gels" or bool(_whole(rank == input.size(-1)).all())
     residuals = solution.abs().reshape(-1)[:0]
     if driver != "gelsy" and input.size(-2) > input.size(-1) and full:
