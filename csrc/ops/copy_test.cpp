@@ -46,6 +46,24 @@ TEST(copy_transposed) {
   }
 }
 
+TEST(copy_reversed_lines) {
+  Random random(35);
+  for (DType dtype : {DType::U8, DType::I16, DType::F32, DType::F64, DType::C128}) {
+    for (int64_t n = 1; n < 150; ++n) {
+      const Tensor x = random.tensor(Dims{3, n}, dtype, true);
+      const Tensor turned = contiguous_copy(x.with_layout({{3, n}, {n, -1}, n - 1}));
+      const auto expected = values(x), found = values(turned);
+      const size_t width = expected.size() / 3;  // two numbers for a complex one
+      const size_t numbers = width / static_cast<size_t>(n);
+      for (size_t i = 0; i < expected.size(); ++i) {
+        const size_t row = i / width, place = i % width / numbers, part = i % numbers;
+        const size_t from = row * width + (static_cast<size_t>(n) - 1 - place) * numbers + part;
+        CHECK_EQ(found[i], expected[from]);
+      }
+    }
+  }
+}
+
 TEST(copy_lines_at_every_distance) {
   // Lines of more than 2 KB, in the same place of their pages or a little behind.
   Random random(34);

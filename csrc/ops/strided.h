@@ -6,6 +6,7 @@
 #include <cstring>
 #include <cwchar>
 #include <type_traits>
+#include <utility>
 
 namespace weft::strided {
 
@@ -43,6 +44,41 @@ inline void move_line(char* __restrict packed, char* __restrict place, int64_t n
       copy_element<T>(place + i * stride, packed + i * item);
     }
   }
+}
+
+// Elements from i on of n that lie from `from` backwards, in blocks of so many vectors; those that
+// are left begin at the result. All of a block is read before any of it is written.
+template <class T, int vectors>
+inline int64_t reverse_blocks(char* packed, const char* from, int64_t i, int64_t n) {
+  constexpr int64_t item = sizeof(T), kLanes = 16 / item;
+  using Vector __attribute__((vector_size(16))) = T;
+  const auto turned = []<size_t... lane>(Vector v, std::index_sequence<lane...>) {
+    return __builtin_shufflevector(v, v, (kLanes - 1 - lane)...);
+  };
+  for (; i + vectors * kLanes <= n; i += vectors * kLanes) {
+    Vector block[vectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) {
+      std::memcpy(&block[v], from - (i + (v + 1) * kLanes - 1) * item, sizeof(Vector));
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) {
+      block[v] = turned(block[v], std::make_index_sequence<kLanes>());
+      std::memcpy(packed + (i + v * kLanes) * item, &block[v], sizeof(Vector));
+    }
+  }
+  return i;
+}
+
+template <class T>
+inline void reverse_line(char* packed, const char* from, int64_t n) {
+  constexpr int64_t item = sizeof(T);
+  int64_t i = 0;
+  if constexpr (item < 16) {
+    i = reverse_blocks<T, 4>(packed, from, i, n);
+    i = reverse_blocks<T, 1>(packed, from, i, n);
+  }
+  for (; i < n; ++i) copy_element<T>(packed + i * item, from - i * item);
 }
 
 // memcpy of lines that may lie anywhere. Where `to` lies a little behind `from` within a page,
@@ -95,8 +131,8 @@ void move_as(char* packed, char* place, int64_t rows, int64_t length, int64_t ro
                 static_cast<size_t>(length * item));
     } else if (stride == 2 * item) {
       move_line<direction, T>(packed, place, length, 2 * item);
-    } else if (stride == -item) {
-      move_line<direction, T>(packed, place, length, -item);
+    } else if (gather && stride == -item) {
+      reverse_line<T>(packed, place, length);
     } else {
       move_line<direction, T>(packed, place, length, stride);
     }

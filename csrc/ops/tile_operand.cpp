@@ -212,20 +212,21 @@ void describe(View& view, const Space& space) {
 
 TileRule tile_rule(const Space& space, std::span<const View* const> views, bool single_step) {
   // Rows shorter than this go several to a tile: gathering them costs less than a call for each.
-  // Repeating one value or one row costs less still.
+  // Repeating one value or one row costs less still, and what is not side by side is gathered
+  // either way.
   constexpr int64_t kShortRow = 32, kShortWhenRepeated = 1024;
   TileRule rule;
-  bool all_linear = true, linear_or_repeated = true;
+  bool all_linear = true, none_in_rows = true;
   for (const View* view : views) {
     all_linear = all_linear && view->linear;
     const bool repeated = view->steady || view->strides[0] == 0;
-    linear_or_repeated = linear_or_repeated && (view->linear || repeated);
+    none_in_rows = none_in_rows && (view->linear || repeated || !view->unit());
   }
   rule.linear = all_linear;
   const int64_t row = space.sizes[0];
   // Rows that a tile does not hold several of stay apart.
   const int64_t longest = single_step ? kShortWhenRepeated : kTile / 2 + 1;
-  const int64_t short_row = linear_or_repeated ? longest : kShortRow;
+  const int64_t short_row = none_in_rows ? longest : kShortRow;
   rule.whole_rows = space.sizes.size() > 1 && !all_linear && row < short_row;
   int64_t scratch = 0;  // bytes for each element of a tile
   for (const View* view : views) {
