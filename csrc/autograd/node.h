@@ -174,6 +174,8 @@ class AutogradMeta final : public AutogradMetaBase {
     other->writes = writes;
     return other;
   }
+  bool has_history() const;
+  bool records() const override;
 
   static void* operator new(size_t size) { return pool_allocate(size); }
   static void operator delete(void* block, size_t size) { pool_free(block, size); }
@@ -190,10 +192,14 @@ inline bool is_stale_view(const AutogradMeta& meta) {
          base->epoch.load(std::memory_order_acquire) != meta.epoch.load(std::memory_order_acquire);
 }
 
+inline bool AutogradMeta::has_history() const {
+  return requires_grad || (is_stale_view(*this) && meta_of(base)->requires_grad);
+}
+inline bool AutogradMeta::records() const { return grad_enabled() && has_history(); }
+
 inline bool requires_grad(const Tensor& tensor) {
   const AutogradMeta* meta = meta_of(tensor);
-  return meta &&
-         (meta->requires_grad || (is_stale_view(*meta) && meta_of(meta->base)->requires_grad));
+  return meta && meta->has_history();
 }
 // RuntimeError on a non-leaf, or when the dtype is not floating or complex.
 void set_requires_grad(const Tensor& tensor, bool value);

@@ -33,6 +33,8 @@ struct AutogradMetaBase {
   virtual ~AutogradMetaBase() = default;
   // A new state, for a tensor whose writes are counted with those of this one.
   virtual std::unique_ptr<AutogradMetaBase> sharing_writes() const = 0;
+  // Whether operators on the tensor record a history now.
+  virtual bool records() const = 0;
 
   Ref<WriteCount> writes;  // of a tensor that `counts_apart`
 };

@@ -157,10 +157,11 @@ std::tuple<Tensor, Tensor> max_pool2d_with_indices(const Tensor& self, IntList k
   return max_pool(self, kernel_size, stride, padding, dilation, ceil_mode, true);
 }
 
-// Indices lead the gradient back: a tensor without a history needs none.
+// Indices lead the gradient back: where none is recorded they are not needed.
 Tensor max_pool2d(const Tensor& self, IntList kernel_size, IntList stride, IntList padding,
                   IntList dilation, bool ceil_mode) {
-  if (self.on_cpu() && !self.impl()->autograd) {
+  const auto* autograd = self.impl()->autograd.get();
+  if (self.on_cpu() && !(autograd && autograd->records())) {
     return std::get<0>(max_pool(self, kernel_size, stride, padding, dilation, ceil_mode, false));
   }
   return std::get<0>(
