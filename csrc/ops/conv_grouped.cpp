@@ -2,13 +2,12 @@
 
 #include <cstring>
 #include <numeric>
-#include <utility>
 
 #include "core/thread_pool.h"
 #include "ops/conv_channels.h"
 #include "ops/packed_weight.h"
 #include "ops/scratch.h"
-#include "ops/vector.h"
+#include "ops/shuffle.h"
 
 namespace weft::native::conv {
 namespace {
@@ -17,17 +16,16 @@ template <int Lanes>
 using Channels = Vector<float, Lanes * sizeof(float)>;
 
 // The given channel of each group, in all lanes of the group.
-template <int Group, int Channel, class Vector, int... Lanes>
-WEFT_INLINE void spread(const Vector& from, Vector& to, std::integer_sequence<int, Lanes...>) {
-  to = __builtin_shufflevector(from, from, (Lanes / Group * Group + Channel)...);
-}
+template <int Group, int Channel>
+struct OfGroup {
+  static constexpr int at(int lane) { return lane / Group * Group + Channel; }
+};
 template <int Group, int Channel, class Vector>
 WEFT_INLINE void spread(const Vector& from, Vector& to) {
-  constexpr std::make_integer_sequence<int, sizeof(Vector) / sizeof(float)> kAll;
   if constexpr (Group == 1) {
     to = from;
   } else {
-    spread<Group, Channel>(from, to, kAll);
+    shuffles::shuffle<OfGroup<Group, Channel>, float>(from, from, to);
   }
 }
 

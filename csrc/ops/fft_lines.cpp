@@ -3,124 +3,25 @@
 #include <cstring>
 
 #include "ops/fft_vector.h"
+#include "ops/shuffle.h"
 
 namespace weft::fft {
 namespace {
 
-// ---- shuffles ----
-// A pattern's at(i) says where lane i comes from: of two vectors, the second's counting on.
-
-template <int N, int K, int... P>
-struct Within {  // the same in each quarter of 16 bytes, or K lanes
-  static constexpr int kPattern[] = {P...};
-  static constexpr int at(int i) {
-    const int from = kPattern[i % K];
-    return i / K * K + (from < K ? from : from - K + N);
-  }
-};
-
-template <int N, int K, int... P>
-struct Quarters {  // whole quarters
-  static constexpr int kPattern[] = {P...};
-  static constexpr int at(int i) {
-    constexpr int kCount = N / K;
-    const int from = kPattern[i / K];
-    return (from < kCount ? from * K : (from - kCount) * K + N) + i % K;
-  }
-};
-
-template <int Start>
-struct Every2nd {
-  static constexpr int at(int i) { return 2 * i + Start; }
-};
-template <int N, int Start>
-struct Alternating {
-  static constexpr int at(int i) { return Start + i / 2 + i % 2 * N; }
-};
-
-template <class Pattern, class T, class V, int... I>
-WEFT_INLINE void shuffle(const V& a, const V& b, V& result, std::integer_sequence<int, I...>) {
-  using Mask = typename VectorOf<T, sizeof(V)>::mask;
-  constexpr Mask kMask = {Pattern::at(I)...};
-  result = __builtin_shuffle(a, b, kMask);
-}
-template <class Pattern, class T, class V>
-WEFT_INLINE void shuffle(const V& a, const V& b, V& result) {
-  shuffle<Pattern, T>(a, b, result, std::make_integer_sequence<int, sizeof(V) / sizeof(T)>());
-}
-
-// ---- transposition of kRow x kRow ----
-
-// rows[0..K) are transposed within quarters of 16 bytes: quarter k of columns[q] is column
-// k * K + q.
-template <class T, class V>
-WEFT_INLINE void turn_quarters(const V (&rows)[4], V (&columns)[4]) {
-  constexpr int N = sizeof(V) / sizeof(T);
-  V ab_low, ab_high, cd_low, cd_high;
-  shuffle<Within<N, 4, 0, 4, 1, 5>, T>(rows[0], rows[1], ab_low);
-  shuffle<Within<N, 4, 2, 6, 3, 7>, T>(rows[0], rows[1], ab_high);
-  shuffle<Within<N, 4, 0, 4, 1, 5>, T>(rows[2], rows[3], cd_low);
-  shuffle<Within<N, 4, 2, 6, 3, 7>, T>(rows[2], rows[3], cd_high);
-  shuffle<Within<N, 4, 0, 1, 4, 5>, T>(ab_low, cd_low, columns[0]);
-  shuffle<Within<N, 4, 2, 3, 6, 7>, T>(ab_low, cd_low, columns[1]);
-  shuffle<Within<N, 4, 0, 1, 4, 5>, T>(ab_high, cd_high, columns[2]);
-  shuffle<Within<N, 4, 2, 3, 6, 7>, T>(ab_high, cd_high, columns[3]);
-}
-template <class T, class V>
-WEFT_INLINE void turn_quarters(const V (&rows)[2], V (&columns)[2]) {
-  constexpr int N = sizeof(V) / sizeof(T);
-  shuffle<Within<N, 2, 0, 2>, T>(rows[0], rows[1], columns[0]);
-  shuffle<Within<N, 2, 1, 3>, T>(rows[0], rows[1], columns[1]);
-}
-
-// Then whole quarters change places: quarter g of columns[k] is quarter k of fours[g].
-template <class T, class V>
-WEFT_INLINE void turn_whole(const V (&fours)[4], V (&columns)[4]) {
-  constexpr int N = sizeof(V) / sizeof(T), K = 16 / sizeof(T);
-  using Even = Quarters<N, K, 0, 2, 4, 6>;
-  using Odd = Quarters<N, K, 1, 3, 5, 7>;
-  V near_even, near_odd, far_even, far_odd;
-  shuffle<Even, T>(fours[0], fours[1], near_even);
-  shuffle<Odd, T>(fours[0], fours[1], near_odd);
-  shuffle<Even, T>(fours[2], fours[3], far_even);
-  shuffle<Odd, T>(fours[2], fours[3], far_odd);
-  shuffle<Even, T>(near_even, far_even, columns[0]);
-  shuffle<Even, T>(near_odd, far_odd, columns[1]);
-  shuffle<Odd, T>(near_even, far_even, columns[2]);
-  shuffle<Odd, T>(near_odd, far_odd, columns[3]);
-}
-template <class T, class V>
-WEFT_INLINE void turn_whole(const V (&fours)[2], V (&columns)[2]) {
-  constexpr int N = sizeof(V) / sizeof(T), K = 16 / sizeof(T);
-  shuffle<Quarters<N, K, 0, 2>, T>(fours[0], fours[1], columns[0]);
-  shuffle<Quarters<N, K, 1, 3>, T>(fours[0], fours[1], columns[1]);
-}
-template <class T, class V>
-WEFT_INLINE void turn_whole(const V (&fours)[1], V (&columns)[1]) {
-  columns[0] = fours[0];
-}
+using namespace shuffles;
 
 // to(i)[j] = scale * from(j)[i], all of kRow x kRow.
 template <class V, class T, class From, class To>
 WEFT_INLINE void transpose(const From& from, const To& to, T scale) {
-  constexpr int N = sizeof(V) / sizeof(T), K = 16 / sizeof(T), Q = sizeof(V) / 16;
+  constexpr int N = sizeof(V) / sizeof(T);
   for (int64_t down = 0; down < kRow<T>; down += N) {
     for (int64_t along = 0; along < kRow<T>; along += N) {
-      V fours[K][Q];
-      for (int g = 0; g < Q; ++g) {
-        V rows[K], columns[K];
-        for (int r = 0; r < K; ++r) {
-          load(rows[r], from(down + g * K + r) + along);
-          rows[r] = rows[r] * scale;
-        }
-        turn_quarters<T>(rows, columns);
-        for (int q = 0; q < K; ++q) fours[q][g] = columns[q];
-      }
-      for (int q = 0; q < K; ++q) {
-        V columns[Q];
-        turn_whole<T>(fours[q], columns);
-        for (int k = 0; k < Q; ++k) store(columns[k], to(along + k * K + q) + down);
-      }
+      turn_square<T, V>(
+          [&](V& row, int j) WEFT_INLINED {
+            load(row, from(down + j) + along);
+            row = row * scale;
+          },
+          [&](int i, const V& column) WEFT_INLINED { store(column, to(along + i) + down); });
     }
   }
 }
@@ -163,89 +64,70 @@ WEFT_INLINE bool by_tiles_of_lines(const Lanes<T>& lanes, int64_t count, const R
   });
 }
 
-template <class V, class T>
-WEFT_INLINE void gather_body(const Lanes<T>& lanes, int64_t count, const Rows<T>& rows,
-                             const Lanes<T>* next) {
+// Between memory and rows: out to memory with kOut, else in.
+template <bool kOut, class V, class T>
+WEFT_INLINE void move_body(const Lanes<T>& lanes, int64_t count, T scale, const Rows<T>& rows,
+                           const Lanes<T>* next) {
   using Access = typename Lanes<T>::Access;
   constexpr int64_t kLanes = static_cast<int64_t>(sizeof(V) / sizeof(T));
   const int64_t real_part = rows.part(0), imaginary_part = rows.part(1);
   if (lanes.access == Access::Contiguous) {
-    const auto tile = [&](const auto& line, const auto& row, int64_t t)
-                          __attribute__((always_inline)) {
-                            transpose<V>(line, row, T(1));
-                            if (next) bring(*next, t);
-                          };
+    const auto tile = [&](const auto& line, const auto& row, int64_t t) WEFT_INLINED {
+      if constexpr (kOut) {
+        transpose<V>(row, line, scale);
+      } else {
+        transpose<V>(line, row, scale);
+      }
+      if (next) bring(*next, t);
+    };
     if (by_tiles_of_lines(lanes, count, rows, tile)) return;
   }
   if (lanes.access == Access::Interleaved) {
-    for (int64_t t = 0; t < count; ++t) std::memcpy(rows.at(t), lanes.at(0, t), 64);
+    for (int64_t t = 0; t < count; ++t) {
+      const T* const from = kOut ? rows.at(t) : lanes.at(0, t);
+      T* const to = kOut ? lanes.at(0, t) : rows.at(t);
+      for (int64_t l = 0; l < kRow<T>; l += kLanes) {
+        V value;
+        load(value, from + l);
+        store(value * scale, to + l);
+      }
+    }
     return;
   }
   if (lanes.access == Access::InterleavedPairs) {
     for (int64_t k = 0; k < count / 2; ++k) {
-      const T* from = lanes.lane[0] + k * lanes.step;
+      T* pairs = lanes.lane[0] + k * lanes.step;
       T* const entry = rows.entry(k);
-      for (int64_t l = 0; l < kRow<T>; l += kLanes, from += 2 * kLanes) {
-        V low, high, re, im;
-        load(low, from);
-        load(high, from + kLanes);
-        shuffle<Every2nd<0>, T>(low, high, re);
-        shuffle<Every2nd<1>, T>(low, high, im);
-        store(re, entry + real_part + l);
-        store(im, entry + imaginary_part + l);
+      for (int64_t l = 0; l < kRow<T>; l += kLanes, pairs += 2 * kLanes) {
+        V re, im, low, high;
+        if constexpr (kOut) {
+          load(re, entry + real_part + l);
+          load(im, entry + imaginary_part + l);
+          shuffle<Alternating<kLanes, 0>, T>(re, im, low);
+          shuffle<Alternating<kLanes, kLanes / 2>, T>(re, im, high);
+          store(low * scale, pairs);
+          store(high * scale, pairs + kLanes);
+        } else {
+          load(low, pairs);
+          load(high, pairs + kLanes);
+          shuffle<Every2nd<0>, T>(low, high, re);
+          shuffle<Every2nd<1>, T>(low, high, im);
+          store(re, entry + real_part + l);
+          store(im, entry + imaginary_part + l);
+        }
       }
     }
     return;
   }
   for (int64_t t = 0; t < count; ++t) {
     T* const row = rows.at(t);
-    for (int64_t l = 0; l < kRow<T>; ++l) row[l] = *lanes.at(std::min(l, lanes.count - 1), t);
-  }
-}
-
-template <class V, class T>
-WEFT_INLINE void scatter_body(const Lanes<T>& lanes, int64_t count, T scale, const Rows<T>& rows,
-                              const Lanes<T>* next) {
-  using Access = typename Lanes<T>::Access;
-  constexpr int64_t kLanes = static_cast<int64_t>(sizeof(V) / sizeof(T));
-  const int64_t real_part = rows.part(0), imaginary_part = rows.part(1);
-  if (lanes.access == Access::Contiguous) {
-    const auto tile = [&](const auto& line, const auto& row, int64_t t)
-                          __attribute__((always_inline)) {
-                            transpose<V>(row, line, scale);
-                            if (next) bring(*next, t);
-                          };
-    if (by_tiles_of_lines(lanes, count, rows, tile)) return;
-  }
-  if (lanes.access == Access::Interleaved) {
-    for (int64_t t = 0; t < count; ++t) {
-      for (int64_t l = 0; l < kRow<T>; l += kLanes) {
-        V value;
-        load(value, rows.at(t) + l);
-        store(value * scale, lanes.at(0, t) + l);
+    for (int64_t l = 0; l < (kOut ? lanes.count : kRow<T>); ++l) {
+      if constexpr (kOut) {
+        *lanes.at(l, t) = row[l] * scale;
+      } else {
+        row[l] = *lanes.at(std::min(l, lanes.count - 1), t);
       }
     }
-    return;
-  }
-  if (lanes.access == Access::InterleavedPairs) {
-    for (int64_t k = 0; k < count / 2; ++k) {
-      T* to = lanes.lane[0] + k * lanes.step;
-      const T* const entry = rows.entry(k);
-      for (int64_t l = 0; l < kRow<T>; l += kLanes, to += 2 * kLanes) {
-        V re, im, low, high;
-        load(re, entry + real_part + l);
-        load(im, entry + imaginary_part + l);
-        shuffle<Alternating<kLanes, 0>, T>(re, im, low);
-        shuffle<Alternating<kLanes, kLanes / 2>, T>(re, im, high);
-        store(low * scale, to);
-        store(high * scale, to + kLanes);
-      }
-    }
-    return;
-  }
-  for (int64_t t = 0; t < count; ++t) {
-    const T* const row = rows.at(t);
-    for (int64_t l = 0; l < lanes.count; ++l) *lanes.at(l, t) = row[l] * scale;
   }
 }
 
@@ -294,14 +176,16 @@ WEFT_INLINE void merge_body(int64_t m, const T* turns, T* rows) {
 
 template <class T>
 void gather(const Lanes<T>& lanes, int64_t count, const Rows<T>& rows, const Lanes<T>* next) {
-  at_level([&](auto bytes)
-               WEFT_INLINED { gather_body<Vector<T, bytes()>>(lanes, count, rows, next); });
+  at_level([&](auto bytes) WEFT_INLINED {
+    move_body<false, Vector<T, bytes()>>(lanes, count, T(1), rows, next);
+  });
 }
 template <class T>
 void scatter(const Lanes<T>& lanes, int64_t count, T scale, const Rows<T>& rows,
              const Lanes<T>* next) {
-  at_level([&](auto bytes)
-               WEFT_INLINED { scatter_body<Vector<T, bytes()>>(lanes, count, scale, rows, next); });
+  at_level([&](auto bytes) WEFT_INLINED {
+    move_body<true, Vector<T, bytes()>>(lanes, count, scale, rows, next);
+  });
 }
 template <class T>
 void split_half(int64_t m, const T* turns, const int32_t* order, T* rows) {
