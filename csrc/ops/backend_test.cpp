@@ -2,7 +2,7 @@
 #include "core/backend.h"
 
 #include "ops/copy.h"
-#include "ops/samples.h"
+#include "ops/samples_testing.h"
 #include "ops/tile_testing.h"
 #include "ops_activations.h"
 #include "ops_arithmetic.h"

@@ -3,7 +3,7 @@
 #include "core/thread_pool.h"
 #include "native_convolution.h"
 #include "native_copying.h"
-#include "ops/samples.h"
+#include "ops/samples_testing.h"
 #include "testing.h"
 
 namespace weft {

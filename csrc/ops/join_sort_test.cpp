@@ -7,7 +7,7 @@
 #include "native_counting.h"
 #include "native_factories.h"
 #include "native_indexing.h"
-#include "ops/samples.h"
+#include "ops/samples_testing.h"
 #include "ops/sort_keys.h"
 #include "ops/views.h"
 #include "testing.h"

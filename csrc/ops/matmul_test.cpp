@@ -1,6 +1,6 @@
 #include "core/thread_pool.h"
 #include "native_linalg.h"
-#include "ops/samples.h"
+#include "ops/samples_testing.h"
 #include "ops/views.h"
 #include "ops_copying.h"
 #include "ops_views.h"

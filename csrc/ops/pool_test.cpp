@@ -1,7 +1,7 @@
 #include "native_convolution.h"
 #include "native_copying.h"
 #include "native_losses.h"
-#include "ops/samples.h"
+#include "ops/samples_testing.h"
 #include "testing.h"
 
 namespace weft {
