@@ -28,43 +28,50 @@ def _name(function: Any) -> str:
     return f"__torch__.{function.__module__}.{function.__qualname__}"
 
 
-def integers(*stands_for: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def integers(*stands_for: Any, **known: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Registers a function for others, by themselves or by names of operators."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for each in stands_for:
             name = each if isinstance(each, str) else _name(each)
-            lowering.FUNCTIONS[name] = _compiled(function)
+            lowering.KNOWN[name] = lowering.Known(_compiled(function), **known)
         return function
 
     return register
 
 
+def with_relu(plain: Any, relu: Any, **known: Any) -> Callable[..., Any]:
+    """Registers a function for two: its last argument, `relu`, says for which."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        integers(plain, more=(False,), **known)(function)
+        return integers(relu, more=(True,), **known)(function)
+
+    return register
+
+
+@integers(lowering.NUMBERS)
 def dequantized(x: Integers) -> Tensor:
     return _C._aten._dequantize(x[0], x[1], x[2])
 
 
+@integers(lowering.QUANTIZE)
 def quantized(x: Tensor, scale: float, zero_point: int) -> Integers:
     return _C._aten._quantize(x, scale, zero_point, _C.uint8), scale, zero_point
 
 
 def seldom(function: Callable[..., Any]) -> Callable[..., Any]:
     """Marks what is done for numbers that are no integers of 8 bits."""
-    lowering.SELDOM.add(_name(function))
+    lowering.KNOWN[_name(function)] = lowering.Known(seldom=True)
     return function
 
 
-lowering.register_ends(_compiled(dequantized), _compiled(quantized))
-lowering.ROUNDED.update(
-    _name(each)
-    for each in (
-        numbers.linear, numbers.linear_relu, numbers.conv, numbers.conv_relu, numbers.add,
-        numbers.conv_transpose, numbers.add_relu, numbers.mul, numbers.mul_relu, numbers.matmul,
-        numbers.hardswish, numbers.sigmoid, numbers.leaky_relu, numbers.prelu, numbers.softmax,
-        numbers.batch_norm, numbers.batch_norm_relu, numbers.layer_norm, numbers.group_norm,
-        numbers.instance_norm,
-    )
-)  # fmt: skip
+for _each in (
+    numbers.conv_transpose, numbers.matmul, numbers.hardswish, numbers.sigmoid, numbers.leaky_relu,
+    numbers.prelu, numbers.softmax, numbers.batch_norm, numbers.batch_norm_relu, numbers.layer_norm,
+    numbers.group_norm, numbers.instance_norm,
+):  # fmt: skip
+    lowering.KNOWN[_name(_each)] = lowering.Known(rounded=True)
 
 
 @integers(numbers.quantize_per_tensor)
@@ -93,7 +100,8 @@ def _linear_of_numbers(x: Integers, w: LinearPackedParams, relu: bool) -> Tensor
     return sums.relu() if relu else sums
 
 
-def _linear(x: Integers, w: LinearPackedParams, relu: bool, scale: float, zero: int) -> Integers:
+@with_relu(numbers.linear, numbers.linear_relu, rounded=True)
+def linear(x: Integers, w: LinearPackedParams, scale: float, zero: int, relu: bool) -> Integers:
     q, step, start = x
     if q.dtype == _C.uint8 and w.integers.dtype == _C.int8:
         y = _C._aten._quantized_linear(
@@ -103,42 +111,19 @@ def _linear(x: Integers, w: LinearPackedParams, relu: bool, scale: float, zero: 
     return quantized(_linear_of_numbers(x, w, relu), scale, zero)
 
 
-@integers(numbers.linear)
-def linear(
-    X: Integers, W_prepack: LinearPackedParams, Y_scale_i: float, Y_zero_point_i: int
-) -> Integers:
-    return _linear(X, W_prepack, False, Y_scale_i, Y_zero_point_i)
-
-
-@integers(numbers.linear_relu)
-def linear_relu(
-    X: Integers, W_prepack: LinearPackedParams, Y_scale_i: float, Y_zero_point_i: int
-) -> Integers:
-    return _linear(X, W_prepack, True, Y_scale_i, Y_zero_point_i)
-
-
 @seldom
-def _dynamic_of_numbers(x: Tensor, w: LinearPackedParams, relu: bool, reduce: bool) -> Tensor:
+def _dynamic_of_numbers(x: Tensor, w: LinearPackedParams, reduce: bool, relu: bool) -> Tensor:
     y = F.linear(numbers.rounded_by_range(x, reduce), w.weight(), w.bias)
     return y.relu() if relu else y
 
 
-def _dynamic(x: Tensor, w: LinearPackedParams, relu: bool, reduce_range: bool) -> Tensor:
+@with_relu(numbers.linear_dynamic, numbers.linear_relu_dynamic)
+def linear_dynamic(x: Tensor, w: LinearPackedParams, reduce_range: bool, relu: bool) -> Tensor:
     if w.integers.dtype == _C.int8:
         return _C._aten._quantized_linear_dynamic(
             x.detach(), w.integers, w.scales, w.zero_points, w.bias, relu, reduce_range
         )
-    return _dynamic_of_numbers(x, w, relu, reduce_range)
-
-
-@integers(numbers.linear_dynamic)
-def linear_dynamic(X: Tensor, W_prepack: LinearPackedParams, reduce_range: bool) -> Tensor:
-    return _dynamic(X, W_prepack, False, reduce_range)
-
-
-@integers(numbers.linear_relu_dynamic)
-def linear_relu_dynamic(X: Tensor, W_prepack: LinearPackedParams, reduce_range: bool) -> Tensor:
-    return _dynamic(X, W_prepack, True, reduce_range)
+    return _dynamic_of_numbers(x, w, reduce_range, relu)
 
 
 @seldom
@@ -147,7 +132,8 @@ def _conv_of_numbers(x: Integers, p: ConvPackedParams, relu: bool) -> Tensor:
     return sums.relu() if relu else sums
 
 
-def _conv(x: Integers, p: ConvPackedParams, relu: bool, scale: float, zero: int) -> Integers:
+@with_relu(numbers.conv, numbers.conv_relu, rounded=True)
+def conv(x: Integers, p: ConvPackedParams, scale: float, zero: int, relu: bool) -> Integers:
     q, step, start = x
     if q.dtype == _C.uint8 and p.integers.dtype == _C.int8:
         weight, stride, padding, dilation = p.integers, p.stride, p.padding, p.dilation
@@ -164,24 +150,11 @@ def _conv(x: Integers, p: ConvPackedParams, relu: bool, scale: float, zero: int)
     return quantized(_conv_of_numbers(x, p, relu), scale, zero)
 
 
-@integers(numbers.conv)
-def conv(
-    qx: Integers, packed_weight: ConvPackedParams, output_scale: float, output_zero_point: int
-) -> Integers:
-    return _conv(qx, packed_weight, False, output_scale, output_zero_point)
-
-
-@integers(numbers.conv_relu)
-def conv_relu(
-    qx: Integers, packed_weight: ConvPackedParams, output_scale: float, output_zero_point: int
-) -> Integers:
-    return _conv(qx, packed_weight, True, output_scale, output_zero_point)
-
-
 # Elements -----------------------------------------------------------------------------------------
 
 
-def _add(a: Integers, b: Integers, relu: bool, scale: float, zero_point: int) -> Integers:
+@with_relu(numbers.add, numbers.add_relu, rounded=True)
+def add(a: Integers, b: Integers, scale: float, zero_point: int, relu: bool) -> Integers:
     if a[0].dtype == _C.uint8 and b[0].dtype == _C.uint8:
         y = _C._aten._quantized_add(a[0], a[1], a[2], b[0], b[1], b[2], relu, scale, zero_point)
         return y, scale, zero_point
@@ -189,32 +162,13 @@ def _add(a: Integers, b: Integers, relu: bool, scale: float, zero_point: int) ->
     return quantized(sums.relu() if relu else sums, scale, zero_point)
 
 
-@integers(numbers.add)
-def add(qa: Integers, qb: Integers, scale: float, zero_point: int) -> Integers:
-    return _add(qa, qb, False, scale, zero_point)
-
-
-@integers(numbers.add_relu)
-def add_relu(qa: Integers, qb: Integers, scale: float, zero_point: int) -> Integers:
-    return _add(qa, qb, True, scale, zero_point)
-
-
-def _mul(a: Integers, b: Integers, relu: bool, scale: float, zero_point: int) -> Integers:
+@with_relu(numbers.mul, numbers.mul_relu, rounded=True)
+def mul(a: Integers, b: Integers, scale: float, zero_point: int, relu: bool) -> Integers:
     if a[0].dtype == _C.uint8 and b[0].dtype == _C.uint8:
         y = _C._aten._quantized_mul(a[0], a[1], a[2], b[0], b[1], b[2], relu, scale, zero_point)
         return y, scale, zero_point
     products = dequantized(a) * dequantized(b)
     return quantized(products.relu() if relu else products, scale, zero_point)
-
-
-@integers(numbers.mul)
-def mul(qa: Integers, qb: Integers, scale: float, zero_point: int) -> Integers:
-    return _mul(qa, qb, False, scale, zero_point)
-
-
-@integers(numbers.mul_relu)
-def mul_relu(qa: Integers, qb: Integers, scale: float, zero_point: int) -> Integers:
-    return _mul(qa, qb, True, scale, zero_point)
 
 
 def _requantized(x: Integers, scale: float, zero_point: int) -> Tensor:
@@ -237,12 +191,9 @@ def _padded(x: Integers, pad: list[int], mode: str, value: float | None) -> Tens
     return F.pad(dequantized(x), pad, mode, 0.0 if value is None else value)
 
 
-@integers(functions.pad)
+@integers(functions.pad, common=True)
 def pad(input: Integers, pad: list[int], mode: str, value: float | None) -> Integers:
     return quantized(_padded(input, pad, mode, value), input[1], input[2])
-
-
-lowering.COMMON.add(_name(functions.pad))
 
 
 @integers("aten::relu")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from weft.jit.ir import FLOAT, INT, TENSOR, Function, Graph, Node, TupleType, Value
 from weft.jit.ir import types as ty
@@ -22,40 +22,47 @@ from weft.jit.ir.relations import is_subtype
 from weft.jit.passes.operators import has_tag, operator_of, written_tensors
 
 INTEGERS = TupleType((TENSOR, FLOAT, INT))
-#: by names of functions and operators what takes integers in their place
-FUNCTIONS: dict[str, Callable[[], Function]] = {}
-#: names of functions whose results are rounded to the scale and zero point that they are told
-ROUNDED: set[str] = set()
-#: names of functions that are called for what has no integers of 8 bits: nobody inlines them
-SELDOM: set[str] = set()
-#: names of FUNCTIONS that programs without quantised tensors have as well
-COMMON: set[str] = set()
-_NUMBERS, _QUANTIZE = "numbers", "quantize"  # among FUNCTIONS: what goes from one to the other
 _INSTANCE = re.compile(r"__\d+$")  # of a function compiled for further types
 
 
-def register_ends(numbers: Callable[[], Function], integers: Callable[[], Function]) -> None:
-    """Registers what gives the numbers of integers, and the integers of numbers that are known to
-    be of a scale and zero point."""
-    FUNCTIONS[_NUMBERS], FUNCTIONS[_QUANTIZE] = numbers, integers
+class Known(NamedTuple):
+    """What is registered of a function or an operator."""
+
+    #: makes the function that takes integers in its place, and `more` after its arguments
+    integers: Callable[[], Function] | None = None
+    more: tuple[bool, ...] = ()
+    #: Its result is rounded to the scale and zero point that it is told.
+    rounded: bool = False
+    #: It is called for what has no integers of 8 bits: nobody inlines it.
+    seldom: bool = False
+    #: Programs without quantised tensors have it as well.
+    common: bool = False
 
 
-def name_of(node: Node) -> str:
-    """The name of the function that a node calls, "" where it calls none."""
-    if node.kind != "prim::CallFunction" or not FUNCTIONS:
-        return ""
-    return _INSTANCE.sub("", node.attrs["function"].name)
+#: by names of functions and operators
+KNOWN: dict[str, Known] = {}
+_NOTHING = Known()
+#: what goes from one form to the other: the numbers of integers, and the integers of numbers that
+#: are known to be of a scale and zero point
+NUMBERS, QUANTIZE = "numbers", "quantize"
+
+
+def known_of(node: Node) -> Known:
+    """What is known of the function that a node calls."""
+    if node.kind != "prim::CallFunction" or not KNOWN:
+        return _NOTHING
+    return KNOWN.get(_INSTANCE.sub("", node.attrs["function"].name), _NOTHING)
 
 
 def is_waiting(node: Node) -> bool:
     """Whether a node calls such a function."""
-    name = name_of(node)
-    return name in FUNCTIONS or name in ROUNDED
+    known = known_of(node)
+    return known.integers is not None or known.rounded
 
 
 def is_quantized(node: Node) -> bool:
     """Whether a node is an operator of quantised tensors, not one that others have, too."""
-    return is_waiting(node) and name_of(node) not in COMMON
+    return is_waiting(node) and not known_of(node).common
 
 
 def is_within(
@@ -63,7 +70,7 @@ def is_within(
 ) -> bool:
     """Whether a call of the function may reach such operators."""
     known = set() if known is None else known
-    if not FUNCTIONS or id(function) in known:
+    if not KNOWN or id(function) in known:
         return False
     known.add(id(function))
     return any(
@@ -75,7 +82,7 @@ def is_within(
 
 def stays(node: Node) -> bool:
     """Whether a call is not to be inlined, or not yet."""
-    return is_waiting(node) or name_of(node) in SELDOM
+    return is_waiting(node) or known_of(node).seldom
 
 
 def lower(graph: Graph, is_last: bool, inline: Callable[[], Any]) -> bool:
@@ -92,7 +99,7 @@ def lower(graph: Graph, is_last: bool, inline: Callable[[], Any]) -> bool:
 def run(graph: Graph) -> bool:
     """Puts integers in the place of numbers wherever functions are known that take them; the calls
     that are left may be inlined. True if there was one."""
-    if not FUNCTIONS or not any(map(is_waiting, graph.walk())):
+    if not KNOWN or not any(map(is_waiting, graph.walk())):
         return False
     lowering = _Lowering(graph)
     lowering.block(graph.block)
@@ -126,22 +133,24 @@ class _Lowering:
                 self.operator(node)
 
     def call(self, node: Node) -> None:
-        made = self.lowered(node, FUNCTIONS.get(name_of(node)))
+        known = known_of(node)
+        made = self.lowered(node, known)
         if made is None:  # by numbers
             function = node.attrs["function"]
             node.attrs["function"] = Function(
                 f"{function.name}.numbers", function.graph, function.arg_names
             )
-            if name_of_rounded(node, function) and not self.may_change:
+            told = tuple(v.type for v in node.inputs[-2:]) == (FLOAT, INT)  # scale and zero point
+            if known.rounded and told and not self.may_change:
                 with self.graph.inserting(after=node), self.graph.at_range(node.range):
                     self.forms[node.output] = self.emit(
-                        FUNCTIONS[_QUANTIZE](), [node.output, *node.inputs[-2:]], INTEGERS
+                        QUANTIZE, [node.output, *node.inputs[-2:]], INTEGERS
                     )
 
-    def lowered(self, node: Node, function: Callable[[], Function] | None) -> Value | None:
+    def lowered(self, node: Node, known: Known) -> Value | None:
         """The call of what takes integers; None where its arguments are none."""
-        made = None if function is None else function()
-        if made is None or len(made.graph.inputs) != len(node.inputs):
+        made = None if known.integers is None else known.integers()
+        if made is None or len(made.graph.inputs) != len(node.inputs) + len(known.more):
             return None
         result = made.return_type
         if self.may_change and INTEGERS in (result, *(v.type for v in made.graph.inputs)):
@@ -151,6 +160,7 @@ class _Lowering:
             given = [each for each in found if each is not None]
             if len(given) < len(found):
                 return None
+            given += map(self.graph.constant, known.more)
             output = self.emit(made, given, result)
         if result == INTEGERS:
             self.forms[node.output] = output
@@ -170,13 +180,17 @@ class _Lowering:
             return self.graph.emit("prim::ListConstruct", items, [wanted]).output
         return value if is_subtype(value.type, wanted) else None
 
-    def emit(self, function: Function, inputs: list[Value], type: ty.Type) -> Value:
+    def emit(self, function: Function | str, inputs: list[Value], type: ty.Type) -> Value:
+        if isinstance(function, str):
+            made = KNOWN[function].integers
+            assert made is not None
+            function = made()
         attrs = {"function": function}
         return self.graph.emit("prim::CallFunction", inputs, [type], attrs).output
 
     def operator(self, node: Node) -> None:
         """An operator of integers, or one that moves them, or asks for sizes alone."""
-        if self.lowered(node, FUNCTIONS.get(node.name)) is not None:
+        if self.lowered(node, KNOWN.get(node.name, _NOTHING)) is not None:
             return
         first = self.forms.get(node.inputs[0])
         if first is None or any(v in self.forms for v in node.inputs[1:]):
@@ -221,7 +235,7 @@ class _Lowering:
     def show(self, value: Value, form: Value, made: Node) -> None:
         if value.has_uses:
             with self.graph.inserting(after=made), self.graph.at_range(made.range):
-                numbers = self.emit(FUNCTIONS[_NUMBERS](), [form], TENSOR)
+                numbers = self.emit(NUMBERS, [form], TENSOR)
             value.replace_all_uses_with(numbers)
 
     def leave(self, value: Value, form: Value, node: Node) -> None:
@@ -242,13 +256,6 @@ def _moves(node: Node) -> bool:
     alias, others = operator.args[0].alias, {ty.non_none(arg.type) for arg in operator.args[1:]}
     is_view = bool(alias) and operator.returns[0].alias == alias and not operator.writes
     return is_view and not others & {TENSOR, ty.DTYPE} and "view_dtype" not in operator.tags
-
-
-def name_of_rounded(node: Node, function: Function) -> bool:
-    """Whether the last two arguments are the scale and zero point of the result."""
-    name = _INSTANCE.sub("", function.name)
-    last = tuple(v.type for v in node.inputs[-2:])
-    return name in ROUNDED and last == (FLOAT, INT)
 
 
 def name_of_numbers(node: Node) -> bool:
