@@ -39,13 +39,6 @@ Tensor batch_norm_of_nothing(const Tensor& input, const Tensor& weight, const Te
   return out;
 }
 
-// With a gradient, unlike as_dtype.
-Tensor converted(const Tensor& tensor, DType dtype) {
-  if (tensor.dtype() == dtype) return tensor;
-  return ops::_to_copy(tensor, dtype, std::nullopt, std::nullopt, std::nullopt, false,
-                       std::nullopt);
-}
-
 // Vectors are of the input's dtype; of float32 all may be beside 16 bits.
 void check_dtypes_of_vectors(const Tensor& input, std::initializer_list<const Tensor*> vectors) {
   WEFT_CHECK_AS(NotImplemented, is_floating(input.dtype()),
@@ -86,16 +79,16 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
   }
   // Of 16 bits, too, in float32: input * scale and shift may be far larger than their sum.
   const DType wide = compute_type(input.dtype());
-  Tensor scale = ops::rsqrt(ops::add(converted(running_var, wide), Scalar(eps), Scalar(1)));
-  if (weight.defined()) scale = ops::mul(scale, converted(weight, wide));
-  Tensor shift = ops::neg(ops::mul(converted(running_mean, wide), scale));
-  if (bias.defined()) shift = ops::add(shift, converted(bias, wide), Scalar(1));
+  Tensor scale = ops::rsqrt(ops::add(ops::to(running_var, wide), Scalar(eps), Scalar(1)));
+  if (weight.defined()) scale = ops::mul(scale, ops::to(weight, wide));
+  Tensor shift = ops::neg(ops::mul(ops::to(running_mean, wide), scale));
+  if (bias.defined()) shift = ops::add(shift, ops::to(bias, wide), Scalar(1));
   const int64_t dims = input.dim();
   const Tensor laid =
       ops::contiguous(input, static_cast<int64_t>(input.layout().suggested_format()));
   const Tensor out =
       ops::addcmul(per_channel(shift, dims), laid, per_channel(scale, dims), Scalar(1));
-  return converted(out, input.dtype());
+  return ops::to(out, input.dtype());
 }
 
 // The gradient of _batch_norm_backward to (grad_output, input, weight), given the gradients to its
@@ -161,13 +154,6 @@ Tensor _embedding_double_backward(const Tensor& grad, const Tensor& indices, int
   if (padding_idx < 0) return rows;
   const Tensor padding = ops::unsqueeze(ops::eq(indices, Scalar(padding_idx)), -1);
   return ops::masked_fill(rows, padding, Scalar(0));
-}
-
-// What is overwritten has no part in the result.
-Tensor _index_put_self_backward(const Tensor& grad, const TensorList& indices, bool accumulate) {
-  if (accumulate) return grad;
-  return ops::index_put(grad, indices, zeros_of({}, grad.dtype(), grad.device(), "index_put_"),
-                        false);
 }
 
 namespace {

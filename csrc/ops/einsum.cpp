@@ -145,14 +145,9 @@ Operand diagonals(Operand part) {
     if (first == second) continue;
     check_sizes(label, part.value.size(first), part.value.size(second));
     part.value = ops::diagonal(part.value, 0, first, second);
-    Labels left;
-    for (size_t d = 0; d < part.labels.size(); ++d) {
-      if (static_cast<int64_t>(d) != first && static_cast<int64_t>(d) != second) {
-        left.push_back(part.labels[d]);
-      }
-    }
-    left.push_back(label);
-    part.labels = left;
+    part.labels.erase(static_cast<size_t>(second));
+    part.labels.erase(static_cast<size_t>(first));
+    part.labels.push_back(label);
     i = 0;
   }
   return part;

@@ -52,13 +52,4 @@ Tensor roll(const Tensor& self, IntList shifts, IntList dims) {
                               : result;
 }
 
-Tensor _roll_back(const Tensor& self, IntList shifts, IntList dims) {
-  Dims back(shifts);
-  for (int64_t& shift : back) {
-    WEFT_CHECK(shift != INT64_MIN, "roll: expected shifts above -2^63, got ", AsTuple{shifts});
-    shift = -shift;
-  }
-  return ops::roll(self, back, dims);
-}
-
 }  // namespace weft::native

@@ -129,18 +129,7 @@ Tensor _standard_gamma_grad(const Tensor& self, const Tensor& output) {
 
 Tensor _dirichlet_grad(const Tensor& x, const Tensor& alpha, const Tensor& total) {
   const char* op = "_dirichlet_grad";
-  const Dims pair = broadcast_sizes(op, x.sizes(), alpha.sizes());
-  const Dims sizes = broadcast_sizes(op, pair, total.sizes());
-  const Tensor at = spread_as<double>(x, sizes), a = spread_as<double>(alpha, sizes);
-  const Tensor sum = spread_as<double>(total, sizes);
-  const Tensor out = Tensor::empty(sizes, DType::F64, x.device(), op);
-  parallel_for(out.numel(), 1 << 10, [&](int64_t begin, int64_t end) {
-    const auto *xs = at.data_as<const double>(), *as = a.data_as<const double>();
-    const auto* sums = sum.data_as<const double>();
-    auto* to = out.data_as<double>();
-    for (int64_t i = begin; i < end; ++i) to[i] = beta_slope(xs[i], as[i], sums[i]);
-  });
-  return as_dtype(out, special_dtype(op, x.dtype()));
+  return mapped_as<double>(op, special_dtype(op, x.dtype()), beta_slope, x, alpha, total);
 }
 
 }  // namespace weft::native

@@ -14,17 +14,6 @@ namespace {
 constexpr int64_t kPair = 2 * kStrip;
 constexpr int64_t kRows = 192;  // of a block: stays in the second-level cache
 
-// Rows p of [first, first + depth) of so many columns, in strips that are `depth` rows each.
-void pack(const Matrix<const float>& b, int64_t depth, int64_t columns, float* to) {
-  for (int64_t j = 0; j < columns; j += kStrip, to += depth * kStrip) {
-    const int64_t count = std::min(kStrip, columns - j);
-    pack_rows<float>({b.data + j * b.column, b.row, b.column}, depth, count, to, kStrip);
-    for (int64_t p = 0; p < depth && count < kStrip; ++p) {
-      std::fill(to + p * kStrip + count, to + (p + 1) * kStrip, 0.0f);
-    }
-  }
-}
-
 struct Rows {
   const float* data;
   int64_t row;
@@ -56,7 +45,7 @@ class Workspace {
       t_.factors->strips(begin, depth, column, columns, strips_.data());
     } else {
       const float* const from = t_.b.data + begin * t_.b.row + column * t_.b.column;
-      pack({from, t_.b.row, t_.b.column}, depth, columns, strips_.data());
+      pack_strips<float>({from, t_.b.row, t_.b.column}, depth, columns, kStrip, strips_.data());
     }
     return strips_.data();
   }
@@ -114,7 +103,7 @@ void pack_matrix(const Matrix<const float>& b, int64_t k, int64_t n, float* to) 
   parallel_for(strips_of(n) / 2, 1 + 16384 / (k * kPair), [&](int64_t begin, int64_t end) {
     for (int64_t j = begin * kPair; j < end * kPair; j += kPair) {
       const int64_t columns = std::min(kPair, n - j);
-      pack({b.data + j * b.column, b.row, b.column}, k, columns, to + j * k);
+      pack_strips<float>({b.data + j * b.column, b.row, b.column}, k, columns, kStrip, to + j * k);
       if (columns <= kStrip) std::fill_n(to + (j + kStrip) * k, k * kStrip, 0.0f);
     }
   });

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/thread_pool.h"
+#include "ops/conv.h"
 #include "ops/deinterleave.h"
 #include "ops/pool_line.h"
 #include "ops/scratch.h"
@@ -84,20 +85,15 @@ class PartedRows {
   }
 
  private:
-  struct Range {
-    int64_t first, last;
-  };
   // The elements of a phase that lie inside of the image.
-  Range inside(int64_t phase) const {
-    const int64_t shift = phase - w_.padding, s = w_.stride;
-    const int64_t first = std::min(width_, shift < 0 ? (-shift + s - 1) / s : 0);
-    return {first, std::clamp((w_.size - shift + s - 1) / s, first, width_)};
+  conv::Range inside(int64_t phase) const {
+    return conv::inside(phase - w_.padding, w_.stride, w_.size, width_);
   }
   void fill_pairs(const T* from, T* to) {
-    const Range even = inside(0), odd = inside(1);
+    const conv::Range even = inside(0), odd = inside(1);
     const int64_t first = std::max(even.first, odd.first), last = std::min(even.last, odd.last);
     const auto at = [&](int64_t i, int64_t phase) {
-      const Range& range = phase ? odd : even;
+      const conv::Range& range = phase ? odd : even;
       return i >= range.first && i < range.last ? from[2 * i + phase - w_.padding] : border_;
     };
     const auto careful = [&](int64_t begin, int64_t end) {

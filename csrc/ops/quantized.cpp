@@ -319,41 +319,54 @@ Tensor _dequantize(const Tensor& self, double scale, int64_t zero_point) {
   return out;
 }
 
+namespace {
+
+struct Pair {
+  const Tensor &self, &other;
+  double scale, other_scale, out_scale;
+  int64_t zero_point, other_zero_point, out_zero_point;
+};
+
+// What make(steps of the one, of the other, of the result) makes of each two numbers, in place.
+template <class Make>
+Tensor of_pairs(const char* op, const Pair& p, bool relu, const Make& make) {
+  const Steps a = checked_steps(op, p.scale, p.zero_point),
+              b = checked_steps(op, p.other_scale, p.other_zero_point),
+              to = checked_steps(op, p.out_scale, p.out_zero_point);
+  const std::pair<Tensor, Tensor> both = quantized::alike(op, p.self, p.other);
+  const Tensor out = quantized::like(both.first, DType::U8);
+  quantized::by_pairs(both.first.data_as<const uint8_t>(), both.second.data_as<const uint8_t>(),
+                      out.numel(), quantized::held_by(to, relu), out.data_as<uint8_t>(),
+                      make(a, b, 1.0f / to.scale));
+  return out;
+}
+
+}  // namespace
+
 Tensor _quantized_add(const Tensor& self, double scale, int64_t zero_point, const Tensor& other,
                       double other_scale, int64_t other_zero_point, bool relu, double out_scale,
                       int64_t out_zero_point) {
-  const char* op = "_quantized_add";
-  const Steps a = checked_steps(op, scale, zero_point),
-              b = checked_steps(op, other_scale, other_zero_point),
-              to = checked_steps(op, out_scale, out_zero_point);
-  const std::pair<Tensor, Tensor> both = quantized::alike(op, self, other);
-  const Tensor out = quantized::like(both.first, DType::U8);
-  const float of_a = a.scale, of_b = b.scale, by = 1.0f / to.scale;
-  const float from_a = -of_a * static_cast<float>(a.zero_point),
-              from_b = -of_b * static_cast<float>(b.zero_point);
-  quantized::by_pairs(both.first.data_as<const uint8_t>(), both.second.data_as<const uint8_t>(),
-                      out.numel(), quantized::held_by(to, relu), out.data_as<uint8_t>(),
-                      [=](auto& p, const auto& q)
-                          WEFT_INLINED { p = ((p * of_a + from_a) + (q * of_b + from_b)) * by; });
-  return out;
+  const Pair pair{self,          other, scale, other_scale, out_scale, zero_point, other_zero_point,
+                  out_zero_point};
+  return of_pairs("_quantized_add", pair, relu, [](const Steps& a, const Steps& b, float by) {
+    const float of_a = a.scale, of_b = b.scale;
+    const float from_a = -of_a * static_cast<float>(a.zero_point),
+                from_b = -of_b * static_cast<float>(b.zero_point);
+    return [=](auto& p, const auto& q)
+               WEFT_INLINED { p = ((p * of_a + from_a) + (q * of_b + from_b)) * by; };
+  });
 }
 
 Tensor _quantized_mul(const Tensor& self, double scale, int64_t zero_point, const Tensor& other,
                       double other_scale, int64_t other_zero_point, bool relu, double out_scale,
                       int64_t out_zero_point) {
-  const char* op = "_quantized_mul";
-  const Steps a = checked_steps(op, scale, zero_point),
-              b = checked_steps(op, other_scale, other_zero_point),
-              to = checked_steps(op, out_scale, out_zero_point);
-  const std::pair<Tensor, Tensor> both = quantized::alike(op, self, other);
-  const Tensor out = quantized::like(both.first, DType::U8);
-  const float by = a.scale * b.scale * (1.0f / to.scale);
-  const auto of_a = static_cast<float>(a.zero_point), of_b = static_cast<float>(b.zero_point);
-  quantized::by_pairs(both.first.data_as<const uint8_t>(), both.second.data_as<const uint8_t>(),
-                      out.numel(), quantized::held_by(to, relu), out.data_as<uint8_t>(),
-                      [=](auto& p, const auto& q)
-                          WEFT_INLINED { p = (p - of_a) * (q - of_b) * by; });
-  return out;
+  const Pair pair{self,          other, scale, other_scale, out_scale, zero_point, other_zero_point,
+                  out_zero_point};
+  return of_pairs("_quantized_mul", pair, relu, [](const Steps& a, const Steps& b, float each) {
+    const float by = a.scale * b.scale * each;
+    const auto of_a = static_cast<float>(a.zero_point), of_b = static_cast<float>(b.zero_point);
+    return [=](auto& p, const auto& q) WEFT_INLINED { p = (p - of_a) * (q - of_b) * by; };
+  });
 }
 
 namespace {

@@ -9,6 +9,7 @@
 #include "ops/quantized.h"
 #include "ops/scratch.h"
 #include "ops/vector.h"
+#include "ops/views.h"
 
 namespace weft::native {
 namespace quantized {
@@ -382,16 +383,12 @@ Tensor _quantized_conv(const Tensor& input, double scale, int64_t zero_point, co
   const quantized::Weight w(op, weight, scales, zero_points, bias, groups);
   quantized::check_bytes(op, input);
   const quantized::Images g = quantized::images_of(op, input, w, stride, padding, dilation);
-  // Channels lie together, behind the other dimensions.
-  Dims sizes{g.batch, w.rows()}, strides{0, 1};
+  Dims sizes{g.batch};
   for (size_t i = quantized::kDims - (static_cast<size_t>(input.dim()) - 2); i < quantized::kDims;
        ++i) {
     sizes.push_back(g.axes[i].out);
-    strides.push_back(0);
   }
-  int64_t step = w.rows();
-  for (size_t i = sizes.size() - 1; i >= 2; step *= sizes[i--]) strides[i] = step;
-  strides[0] = step;
+  sizes.push_back(w.rows());  // channels lie together, behind the other dimensions
   const Tensor out = Tensor::empty(sizes, DType::U8, input.device(), op);
   const Steps in = quantized::checked_steps(op, scale, zero_point);
   const Result result{true, quantized::checked_steps(op, out_scale, out_zero_point), relu};
@@ -399,7 +396,7 @@ Tensor _quantized_conv(const Tensor& input, double scale, int64_t zero_point, co
   if (out.numel() > 0) {
     (alone ? by_channels : by_products)(g, input, in, w, result, out.data_as<uint8_t>());
   }
-  return out.with_layout({sizes, strides, 0});
+  return out.with_layout(views::movedim(out.layout(), -1, 1));
 }
 
 }  // namespace weft::native

@@ -169,14 +169,6 @@ Pair sort(const Tensor& self, int64_t dim, bool descending) {
   return sort(self, std::nullopt, dim, descending);
 }
 
-Tensor argsort(const Tensor& self, int64_t dim, bool descending) {
-  return std::get<1>(sort(self, std::nullopt, dim, descending));
-}
-
-Tensor argsort(const Tensor& self, bool stable, int64_t dim, bool descending) {
-  return std::get<1>(sort(self, stable, dim, descending));
-}
-
 Pair topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted) {
   dim = wrap_dim("topk", dim, self.dim());
   WEFT_CHECK_AS(NotImplemented, self.dtype() != DType::Bool,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <limits>
+#include <tuple>
 
 #include "core/thread_pool.h"
 #include "ops/factory.h"
@@ -28,19 +29,6 @@ inline DType full_special_dtype(const char* op, DType dtype) {
 
 double digamma_of(double x);
 
-template <class Fn>
-Tensor mapped(const char* op, const Tensor& self, Fn&& fn) {
-  const DType kind = special_dtype(op, self.dtype());
-  const Tensor x = in_order(as_dtype(self, DType::F64));
-  const Tensor out = Tensor::empty(self.sizes(), DType::F64, self.device(), op);
-  parallel_for(x.numel(), 1 << 12, [&](int64_t begin, int64_t end) {
-    const double* from = x.data_as<const double>();
-    auto* to = out.data_as<double>();
-    for (int64_t i = begin; i < end; ++i) to[i] = fn(from[i]);
-  });
-  return as_dtype(out, kind);
-}
-
 // What two tensors promote to: a 0-d tensor counts by its category alone.
 inline DType common_dtype(const Tensor& a, const Tensor& b) {
   const bool number_a = a.dim() == 0 && b.dim() > 0, number_b = b.dim() == 0 && a.dim() > 0;
@@ -56,19 +44,34 @@ Tensor spread_as(const Tensor& tensor, const Dims& sizes) {
   return in_order(wide.with_layout(views::expand(wide.layout(), sizes)));
 }
 
-// fn over all pairs of the broadcast operands, in elements of type T; the result as `kind`.
+// fn over the elements of all operands, broadcast, as elements of type T; the result as `kind`.
+template <class T, class Fn, class... Operands>
+Tensor mapped_as(const char* op, DType kind, Fn&& fn, const Operands&... given) {
+  const Tensor& first = std::get<0>(std::tie(given...));
+  Dims sizes = first.sizes();
+  ((sizes = broadcast_sizes(op, sizes, given.sizes())), ...);
+  const Tensor out = Tensor::empty(sizes, dtype_of<T>::value, first.device(), op);
+  const auto run = [&](const auto&... dense) {
+    parallel_for(out.numel(), 1 << 12, [&](int64_t begin, int64_t end) {
+      const auto from = std::make_tuple(dense.template data_as<const T>()...);
+      T* const to = out.template data_as<T>();
+      std::apply(
+          [&](const auto*... at) {
+            for (int64_t i = begin; i < end; ++i) to[i] = fn(at[i]...);
+          },
+          from);
+    });
+  };
+  run(spread_as<T>(given, sizes)...);
+  return as_dtype(out, kind);
+}
+template <class Fn>
+Tensor mapped(const char* op, const Tensor& self, Fn&& fn) {
+  return mapped_as<double>(op, special_dtype(op, self.dtype()), fn, self);
+}
 template <class T, class Fn>
 Tensor mapped_pairs(const char* op, const Tensor& a, const Tensor& b, DType kind, Fn&& fn) {
-  const Dims sizes = broadcast_sizes(op, a.sizes(), b.sizes());
-  const Tensor x = spread_as<T>(a, sizes), y = spread_as<T>(b, sizes);
-  const Tensor out = Tensor::empty(sizes, dtype_of<T>::value, a.device(), op);
-  parallel_for(out.numel(), 1 << 12, [&](int64_t begin, int64_t end) {
-    const T* left = x.template data_as<const T>();
-    const T* right = y.template data_as<const T>();
-    T* to = out.template data_as<T>();
-    for (int64_t i = begin; i < end; ++i) to[i] = fn(left[i], right[i]);
-  });
-  return as_dtype(out, kind);
+  return mapped_as<T>(op, kind, fn, a, b);
 }
 
 }  // namespace weft::native

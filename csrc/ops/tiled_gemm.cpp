@@ -26,15 +26,6 @@ void pack_rows(const Matrix<const T>& a, int64_t rows, int64_t columns, T* out, 
   }
 }
 
-namespace {
-
-// How a product is cut: blocks of a of kHeight x kDepth, which stay in the second-level cache, meet
-// blocks of b of kDepth x kWidth strip by strip.
-constexpr int64_t kWidth = 1024, kHeight = 22 * kTileRows;
-// Elements of an a that is packed as a whole rather than for each block of b.
-constexpr int64_t kSmallA = 64 * 1024;
-
-// b's block as strips of `width` columns, each depth rows without gaps; columns beyond n are 0.
 template <class T>
 void pack_strips(const Matrix<const T>& b, int64_t depth, int64_t n, int64_t width, T* out) {
   if (b.column == 1 && width == kStripColumns && n >= width) {
@@ -58,6 +49,14 @@ void pack_strips(const Matrix<const T>& b, int64_t depth, int64_t n, int64_t wid
     out += depth * width;
   }
 }
+
+namespace {
+
+// How a product is cut: blocks of a of kHeight x kDepth, which stay in the second-level cache, meet
+// blocks of b of kDepth x kWidth strip by strip.
+constexpr int64_t kWidth = 1024, kHeight = 22 * kTileRows;
+// Elements of an a that is packed as a whole rather than for each block of b.
+constexpr int64_t kSmallA = 64 * 1024;
 
 // Whether tiles can read a where it lies. Rows a multiple of a kilobyte apart share few places in
 // the cache, and columns walk across all of them; a few strips do not pay for a copy.
@@ -189,9 +188,10 @@ void tiled_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>&
   gemm_by_blocks(m, n, k, alpha, a, b, beta, c, c_row);
 }
 
-#define INSTANTIATE(T)                                                               \
-  template void pack_rows<T>(const Matrix<const T>&, int64_t, int64_t, T*, int64_t); \
-  template void tiled_gemm<T>(int64_t, int64_t, int64_t, T, const Matrix<const T>&,  \
+#define INSTANTIATE(T)                                                                 \
+  template void pack_rows<T>(const Matrix<const T>&, int64_t, int64_t, T*, int64_t);   \
+  template void pack_strips<T>(const Matrix<const T>&, int64_t, int64_t, int64_t, T*); \
+  template void tiled_gemm<T>(int64_t, int64_t, int64_t, T, const Matrix<const T>&,    \
                               const Matrix<const T>&, T, T*, int64_t);
 WEFT_GEMM_TYPES(INSTANTIATE)
 #undef INSTANTIATE

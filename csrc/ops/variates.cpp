@@ -1,9 +1,11 @@
-// Gamma, Dirichlet and binomial numbers, from the draws and by the algorithms of PyTorch's CPU
-// kernels, so that the same seed gives the same numbers. Elements are drawn one after the other.
+// Gamma, Dirichlet, binomial and Poisson numbers, from the draws and by the algorithms of PyTorch's
+// CPU kernels, so that the same seed gives the same numbers. Elements are drawn one after the
+// other.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <mutex>
+#include <span>
 
 #include "native_randoms.h"
 #include "ops/random.h"
@@ -52,6 +54,32 @@ double count_by_waiting(double trials, double chance, Generator& source) {
   }
 }
 
+// How many uniform numbers can be multiplied until the product is at most exp(-rate): Knuth, The
+// Art of Computer Programming, volume 2, 3.4.1. Takes rate + 1 draws on average.
+double count_by_product(double rate, Generator& source) {
+  const double least = std::exp(-rate);
+  double count = 0, product = source.uniform_double();
+  for (; product > least; product *= source.uniform_double()) ++count;
+  return count;
+}
+
+// Transformed rejection with squeeze (Hoermann, 1993): a count around `center` from two uniform
+// numbers, accepted at once where it lies well inside, else by accept(count, edge, v).
+struct Proposal {
+  double a, b, center, shift, squeeze;
+
+  template <class Accept>
+  double draw(Generator& source, const Accept& accept) const {
+    while (true) {
+      const double u = source.uniform_double() - 0.5, v = source.uniform_double();
+      const double edge = 0.5 - std::abs(u);
+      if (edge == 0) continue;
+      const double count = std::floor((2 * a / edge + b) * u + center + shift);
+      if ((edge >= 0.07 && v <= squeeze) || accept(count, edge, v)) return count;
+    }
+  }
+};
+
 // log(k!) less Stirling's approximation of it; the table of the paper below, then its series.
 double stirling_tail(double k) {
   static constexpr double kTail[] = {0.08106146679532726, 0.04134069595540929, 0.02767792568499834,
@@ -63,46 +91,40 @@ double stirling_tail(double k) {
   return (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / next) / next) / (k + 1);
 }
 
-// Transformed rejection with squeeze: algorithm BTRS of W. Hoermann, The generation of binomial
-// random variates, Journal of Statistical Computation and Simulation 46, 1993. For chances up to
-// 0.5 and 10 successes or more on average.
-class BinomialRejection {
- public:
-  BinomialRejection(double trials, double chance)
-      : trials_(trials),
-        root_(std::sqrt(trials * chance * (1 - chance))),
-        b_(1.15 + 2.53 * root_),
-        a_(-0.0873 + 0.0248 * b_ + 0.01 * chance),
-        center_(trials * chance + 0.5),
-        squeeze_(0.92 - 4.2 / b_),
-        odds_(chance / (1 - chance)),
-        alpha_((2.83 + 5.1 / b_) * root_),
-        mode_(std::floor((trials + 1) * chance)) {}
-
-  double operator()(Generator& source) const {
-    while (true) {
-      const double u = source.uniform_double() - 0.5, v = source.uniform_double();
-      const double edge = 0.5 - std::abs(u);
-      const double count = std::floor((2 * a_ / edge + b_) * u + center_);
-      if (edge >= 0.07 && v <= squeeze_) return count;
-      if (count < 0 || count > trials_) continue;
-      if (std::log(v * alpha_ / (a_ / (edge * edge) + b_)) <= bound(count)) return count;
-    }
-  }
-
- private:
+// Algorithm BTRS of W. Hoermann, The generation of binomial random variates, Journal of Statistical
+// Computation and Simulation 46, 1993. For chances up to 0.5 and 10 successes or more on average.
+double reject_successes(double trials, double chance, Generator& source) {
+  const double root = std::sqrt(trials * chance * (1 - chance)), b = 1.15 + 2.53 * root;
+  const double a = -0.0873 + 0.0248 * b + 0.01 * chance, odds = chance / (1 - chance);
+  const double alpha = (2.83 + 5.1 / b) * root, mode = std::floor((trials + 1) * chance);
   // The logarithm of the probability of `count` over that of the mode.
-  double bound(double count) const {
-    const double above = trials_ - mode_ + 1, left = trials_ - count + 1;
-    const double tails = stirling_tail(mode_) + stirling_tail(trials_ - mode_) -
-                         stirling_tail(count) - stirling_tail(trials_ - count);
-    return (mode_ + 0.5) * std::log((mode_ + 1) / (odds_ * above)) +
-           (trials_ + 1) * std::log(above / left) +
-           (count + 0.5) * std::log(odds_ * left / (count + 1)) + tails;
-  }
+  const auto bound = [=](double count) {
+    const double above = trials - mode + 1, left = trials - count + 1;
+    const double tails = stirling_tail(mode) + stirling_tail(trials - mode) - stirling_tail(count) -
+                         stirling_tail(trials - count);
+    return (mode + 0.5) * std::log((mode + 1) / (odds * above)) +
+           (trials + 1) * std::log(above / left) +
+           (count + 0.5) * std::log(odds * left / (count + 1)) + tails;
+  };
+  return Proposal{a, b, trials * chance + 0.5, 0, 0.92 - 4.2 / b}.draw(
+      source, [&](double count, double edge, double v) {
+        if (count < 0 || count > trials) return false;
+        return std::log(v * alpha / (a / (edge * edge) + b)) <= bound(count);
+      });
+}
 
-  double trials_, root_, b_, a_, center_, squeeze_, odds_, alpha_, mode_;
-};
+// Algorithm PTRS of W. Hoermann, The transformed rejection method for generating Poisson random
+// variables, Insurance: Mathematics and Economics 12, 1993. For rates of at least 10.
+double reject_events(double rate, Generator& source) {
+  const double b = 0.931 + 2.53 * std::sqrt(rate), a = -0.059 + 0.02483 * b;
+  const double log_rate = std::log(rate), log_inverse_alpha = std::log(1.1239 + 1.1328 / (b - 3.4));
+  return Proposal{a, b, rate, 0.43, 0.9277 - 3.6224 / (b - 2)}.draw(
+      source, [&](double count, double edge, double v) {
+        if (count < 0 || (edge < 0.013 && v > edge)) return false;
+        const double proposal = std::log(v) + log_inverse_alpha - std::log(a / (edge * edge) + b);
+        return proposal <= count * log_rate - rate - std::lgamma(count + 1);
+      });
+}
 
 double count_successes(double trials, double chance, Generator& source) {
   if (std::isnan(trials) || std::isnan(chance)) return std::numeric_limits<double>::quiet_NaN();
@@ -110,7 +132,7 @@ double count_successes(double trials, double chance, Generator& source) {
   if (chance >= 1) return trials;
   const bool turned = chance > 0.5;
   if (turned) chance = 1 - chance;
-  const double count = trials * chance >= 10 ? BinomialRejection(trials, chance)(source)
+  const double count = trials * chance >= 10 ? reject_successes(trials, chance, source)
                                              : count_by_waiting(trials, chance, source);
   return turned ? trials - count : count;
 }
@@ -188,6 +210,26 @@ Tensor binomial(const Tensor& count, const Tensor& prob, const Ref<Generator>& g
         [&](double trials, double chance) { return count_successes(trials, chance, source); });
   }
   return as_dtype(drawn, count.dtype());
+}
+
+Tensor poisson(const Tensor& self, const Ref<Generator>& generator) {
+  const char* op = "poisson";
+  WEFT_CHECK_AS(NotImplemented, is_floating(self.dtype()), op, ": expected a floating dtype, got ",
+                self.dtype());
+  const Tensor dense = in_order(as_dtype(self, DType::F64));
+  const std::span rates(dense.data_as<const double>(), static_cast<size_t>(dense.numel()));
+  for (const double rate : rates)
+    WEFT_CHECK(rate >= 0 && std::isfinite(rate), op, ": expected finite rates >= 0, got ", rate);
+  const Tensor counts = Tensor::empty(self.sizes(), DType::F64, self.device(), op);
+  Generator& source = *generator_or_default(generator);
+  {
+    const std::lock_guard lock(source);
+    std::ranges::transform(rates, counts.data_as<double>(), [&](double rate) {
+      if (rate == 0) return 0.0;
+      return rate < 10 ? count_by_product(rate, source) : reject_events(rate, source);
+    });
+  }
+  return as_dtype(counts, self.dtype());
 }
 
 }  // namespace weft::native

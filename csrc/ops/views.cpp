@@ -16,6 +16,18 @@ void drop_dim(Layout& layout, size_t dim) {
   layout.strides.erase(dim);
 }
 
+// Without those dimensions of size 1 that are named.
+template <class Named>
+Layout without_ones(const Layout& self, const Named& named) {
+  Layout result{{}, {}, self.offset};
+  for (int64_t i = 0; i < self.dim(); ++i) {
+    if (self.sizes[i] == 1 && named(i)) continue;
+    result.sizes.push_back(self.sizes[i]);
+    result.strides.push_back(self.strides[i]);
+  }
+  return result;
+}
+
 }  // namespace
 
 Dims infer_size(const char* op, IntList sizes, int64_t numel) {
@@ -141,32 +153,19 @@ Layout movedim(const Layout& self, int64_t source, int64_t destination) {
 }
 
 Layout squeeze(const Layout& self) {
-  Layout result{{}, {}, self.offset};
-  for (size_t i = 0; i < self.sizes.size(); ++i) {
-    if (self.sizes[i] == 1) continue;
-    result.sizes.push_back(self.sizes[i]);
-    result.strides.push_back(self.strides[i]);
-  }
-  return result;
+  return without_ones(self, [](int64_t) { return true; });
 }
 
 Layout squeeze(const Layout& self, int64_t dim) {
   dim = wrap_dim("squeeze", dim, self.dim());
-  Layout result = self;
-  if (self.dim() > 0 && self.sizes[dim] == 1) drop_dim(result, dim);
-  return result;
+  return without_ones(self, [dim](int64_t i) { return i == dim; });
 }
 
 Layout squeeze(const Layout& self, IntList dims) {
   const Dims wrapped = wrap_dims("squeeze", dims, self.dim());
-  Layout result{{}, {}, self.offset};
-  for (int64_t i = 0; i < self.dim(); ++i) {
-    if (self.sizes[i] == 1 && std::find(wrapped.begin(), wrapped.end(), i) != wrapped.end())
-      continue;
-    result.sizes.push_back(self.sizes[i]);
-    result.strides.push_back(self.strides[i]);
-  }
-  return result;
+  return without_ones(self, [&](int64_t i) {
+    return std::find(wrapped.begin(), wrapped.end(), i) != wrapped.end();
+  });
 }
 
 Layout unsqueeze(const Layout& self, int64_t dim) {
@@ -302,23 +301,12 @@ Layout unflatten(const Layout& self, int64_t dim, IntList sizes) {
   dim = wrap_real_dim("unflatten", dim, self.dim());
   WEFT_CHECK(!sizes.empty(), "unflatten: expected at least 1 size, got ()");
   const Dims split = infer_size("unflatten", sizes, self.sizes[dim]);
-  Layout result{{}, {}, self.offset};
+  Layout result = self;
+  drop_dim(result, static_cast<size_t>(dim));
   int64_t stride = self.strides[dim];
-  for (int64_t i = 0; i < dim; ++i) {
-    result.sizes.push_back(self.sizes[i]);
-    result.strides.push_back(self.strides[i]);
-  }
-  for (size_t i = 0; i < split.size(); ++i) {
-    result.sizes.push_back(split[i]);
-    result.strides.push_back(0);
-  }
-  for (size_t i = split.size(); i-- > 0;) {
-    result.strides[dim + i] = stride;
-    stride *= std::max<int64_t>(split[i], 1);
-  }
-  for (int64_t i = dim + 1; i < self.dim(); ++i) {
-    result.sizes.push_back(self.sizes[i]);
-    result.strides.push_back(self.strides[i]);
+  for (size_t i = split.size(); i-- > 0; stride *= std::max<int64_t>(split[i], 1)) {
+    result.sizes.insert(dim, split[i]);
+    result.strides.insert(dim, stride);
   }
   return result;
 }
