@@ -369,32 +369,12 @@ const char* ProgramError::what() const noexcept {
 }
 
 std::string exception_name(ErrorKind kind) {
-  switch (kind) {
-    case ErrorKind::Assertion:
-      return "AssertionError";
-    case ErrorKind::Value:
-      return "ValueError";
-    case ErrorKind::Type:
-      return "TypeError";
-    case ErrorKind::Index:
-      return "IndexError";
-    case ErrorKind::Key:
-      return "KeyError";
-    case ErrorKind::ZeroDivision:
-      return "ZeroDivisionError";
-    case ErrorKind::Overflow:
-      return "OverflowError";
-    case ErrorKind::NotImplemented:
-      return "NotImplementedError";
-    case ErrorKind::OutOfMemory:
-      return "OutOfMemoryError";
-    case ErrorKind::LinearAlgebra:
-      return "LinAlgError";
-    case ErrorKind::Runtime:
-    case ErrorKind::Internal:
-      break;
-  }
-  return "RuntimeError";
+  static constexpr const char* kNames[] = {
+      "RuntimeError",        "AssertionError",   "ValueError",        "TypeError",
+      "IndexError",          "KeyError",         "ZeroDivisionError", "OverflowError",
+      "NotImplementedError", "OutOfMemoryError", "LinAlgError",       "RuntimeError"};
+  static_assert(std::size(kNames) == static_cast<size_t>(ErrorKind::Internal) + 1);
+  return kNames[static_cast<size_t>(kind)];
 }
 
 }  // namespace weft

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdio>
+#include <iterator>
 
 #include "core/error.h"
 #include "ops_views.h"
@@ -100,22 +101,32 @@ std::string elements_text(const Tensor& tensor, bool all) {
   return text + "]";
 }
 
-const char* list_item_name(ValueTag tag) {
-  switch (tag) {
-    case ValueTag::IntList:
-      return "int";
-    case ValueTag::DoubleList:
-      return "float";
-    case ValueTag::BoolList:
-      return "bool";
-    case ValueTag::TensorList:
-      return "Tensor";
-    case ValueTag::OptionalTensorList:
-      return "Optional[Tensor]";
-    default:
-      return nullptr;
-  }
-}
+// By tags; named tuples, enumerations and classes have names of their own.
+constexpr const char* kTypeNames[] = {"NoneType",
+                                      "bool",
+                                      "int",
+                                      "float",
+                                      "complex",
+                                      "Tensor",
+                                      "str",
+                                      "Device",
+                                      "dtype",
+                                      "a borrowed list",
+                                      "a borrowed list",
+                                      "a borrowed list",
+                                      "List[int]",
+                                      "List[float]",
+                                      "List[bool]",
+                                      "List[Tensor]",
+                                      "List[Optional[Tensor]]",
+                                      "List",
+                                      "Dict",
+                                      "Tuple",
+                                      "Enum",
+                                      "Future",
+                                      "Generator",
+                                      "Object"};
+static_assert(std::size(kTypeNames) == static_cast<size_t>(ValueTag::Object) + 1);
 
 }  // namespace
 
@@ -189,45 +200,16 @@ std::string quoted(std::string_view text) {
 }
 
 std::string type_name(const Value& value) {
-  if (const char* item = list_item_name(value.tag())) return str("List[", item, "]");
-  switch (value.tag()) {
-    case ValueTag::None:
-      return "NoneType";
-    case ValueTag::Bool:
-      return "bool";
-    case ValueTag::Int:
-      return "int";
-    case ValueTag::Double:
-      return "float";
-    case ValueTag::Complex:
-      return "complex";
-    case ValueTag::Tensor:
-      return "Tensor";
-    case ValueTag::String:
-      return "str";
-    case ValueTag::Device:
-      return "Device";
-    case ValueTag::DType:
-      return "dtype";
-    case ValueTag::List:
-      return "List";
-    case ValueTag::Dict:
-      return "Dict";
-    case ValueTag::Tuple: {
-      const auto& def = value.object<TupleObject>()->def;
-      return def ? std::string(unqualified(def->name)) : "Tuple";
-    }
-    case ValueTag::Enum:
-      return std::string(unqualified(value.object<EnumObject>()->def->name));
-    case ValueTag::Future:
-      return "Future";
-    case ValueTag::Generator:
-      return "Generator";
-    case ValueTag::Object:
-      return std::string(unqualified(value.object<ClassObject>()->def->name));
-    default:
-      return "a borrowed list";
+  const ValueTag tag = value.tag();
+  std::string_view name = kTypeNames[static_cast<size_t>(tag)];
+  if (tag == ValueTag::Tuple && value.object<TupleObject>()->def) {
+    name = value.object<TupleObject>()->def->name;
+  } else if (tag == ValueTag::Enum) {
+    name = value.object<EnumObject>()->def->name;
+  } else if (tag == ValueTag::Object) {
+    name = value.object<ClassObject>()->def->name;
   }
+  return std::string(unqualified(name));
 }
 
 void set_tensor_text_hook(TensorTextHook hook) { tensor_text_hook.store(hook); }
