@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from . import lookup_tables as tables
 from .expr import Value, bitcast, node, select, value_of
+from .math import LN2, LN2_HIGH, LN2_LOW, LOG2_E, clamp, fma, horner
 from .types import F32, I32
 
-LOG2_E, LN2 = 1.4426950408889634, 0.6931471805599453
-# log(2) in two parts, the first with so few bits that a multiple of 1/16 times it is exact.
-LN2_HIGH, LN2_LOW = 0.693359375, -2.1219444005469057e-4
 # Adding this to a small number leaves the nearest multiple of 1/16 in the low mantissa bits.
 SIXTEENTHS = 786432.0
 
@@ -24,38 +22,22 @@ def look_up(table: tuple[float, ...], index: Value) -> Value:
     return node("lookup", F32, index, value=table)
 
 
-def _fma(a: Value | float, b: Value | float, c: Value | float) -> Value:
-    return node("fma", F32, value_of(a, F32), value_of(b, F32), value_of(c, F32))
-
-
-def _horner(x: Value, coefficients: tuple[float, ...]) -> Value:
-    result = value_of(coefficients[-1], F32)
-    for c in reversed(coefficients[:-1]):
-        result = _fma(result, x, c)
-    return result
-
-
-def _clamp(x: Value, low: float, high: float) -> Value:
-    """x within bounds; NaN stays NaN."""
-    x = select(value_of(high, F32) < x, high, x)
-    return select(value_of(low, F32) > x, low, x)
-
-
 def exp(x: Value, high: float = 89.0, exact: bool = False) -> Value:
     """2^k 2^(j/16) e^r for k + j/16 the multiple of 1/16 nearest to x / log 2.
 
     high: greater numbers count as this one. exact: with what the table's rounding lost.
     """
-    x = _clamp(x, -104.0, high)
-    shifted = _fma(x, LOG2_E, SIXTEENTHS)
+    x = clamp(x, -104.0, high)
+    shifted = fma(x, LOG2_E, SIXTEENTHS)
     n = shifted - SIXTEENTHS
-    r = _fma(n, -LN2_LOW, _fma(n, -LN2_HIGH, x))
+    # A multiple of 1/16 times the high part is exact, as a whole number is.
+    r = fma(n, -LN2_LOW[F32], fma(n, -LN2_HIGH[F32], x))
     index = bitcast(shifted, I32)
     power = look_up(tables.EXP_POWERS, index)
-    rest = _fma(r * r, _horner(r, tables.EXP_TAIL), r)
+    rest = fma(r * r, horner(r, tables.EXP_TAIL), r)
     if exact:
         rest = rest + look_up(tables.EXP_LOST, index)
-    return node("scale2", F32, _fma(power, rest, power), n)  # by 2^floor(n)
+    return node("scale2", F32, fma(power, rest, power), n)  # by 2^floor(n)
 
 
 def sigmoid(x: Value) -> Value:
@@ -72,14 +54,14 @@ def log(x: Value) -> Value:
     m = node("getmant", F32, x)
     e = node("getexp", F32, x) - node("getexp", F32, m)
     index = bitcast(m, I32) >> 19
-    r = _fma(m, look_up(tables.LOG_INVERSES, index), -1.0)
-    rest = _fma(r * r, _horner(r, tables.LOG_TAIL), r)
-    return _fma(e, LN2, look_up(tables.LOG_VALUES, index) + rest)
+    r = fma(m, look_up(tables.LOG_INVERSES, index), -1.0)
+    rest = fma(r * r, horner(r, tables.LOG_TAIL), r)
+    return fma(e, LN2, look_up(tables.LOG_VALUES, index) + rest)
 
 
 def tanh(x: Value) -> Value:
     """A polynomial around the centre of one of 16 pieces, two to the doubling from 2^-4 on."""
-    a = _clamp(node("fabs", F32, x), 0.0, 15.9)
+    a = clamp(node("fabs", F32, x), 0.0, 15.9)
     bits = bitcast(a, I32)
     least = value_of(0x3D800000, I32)  # 2^-4
     index = select(bits < least, least, bits) >> 22
@@ -90,7 +72,7 @@ def tanh(x: Value) -> Value:
     )  # fmt: skip
     result = look_up(columns[-1], index)
     for column in reversed(columns[:-1]):
-        result = _fma(result, r, look_up(column, index))
+        result = fma(result, r, look_up(column, index))
     return node("copysign", F32, result, x)
 
 
@@ -106,9 +88,9 @@ def sqrt(x: Value) -> Value:
     scaled = select(small, x * 2.0**64, x)
     estimate = node("rsqrt14", F32, scaled)
     root, half = scaled * estimate, estimate * 0.5
-    error = _fma(-root, half, 0.5)
-    root, half = _fma(root, error, root), _fma(half, error, half)
-    root = _fma(_fma(-root, root, scaled), half, root)
+    error = fma(-root, half, 0.5)
+    root, half = fma(root, error, root), fma(half, error, half)
+    root = fma(fma(-root, root, scaled), half, root)
     root = select(small, root * 2.0**-32, root)
     return select((x == 0.0) | (x == float("inf")), x, root)
 
