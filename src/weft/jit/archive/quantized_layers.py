@@ -72,12 +72,11 @@ def _places(length: int, reverse: bool) -> list[int]:
     return [length - 1 - t if reverse else t for t in range(length)]
 
 
-@composed("aten::quantized_lstm")
-def quantized_lstm(
-    input: Tensor, hx: list[Tensor], params: list[CellParams], has_biases: bool, num_layers: int,
-    dropout: float, train: bool, bidirectional: bool, batch_first: bool, *,
-    dtype: Any = None, use_dynamic: bool = False,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+def _layers(
+    input: Tensor, h_0: Tensor, c_0: Tensor | None, params: list[CellParams], num_layers: int,
+    dropout: float, bidirectional: bool, batch_first: bool,
+) -> tuple[Tensor, Tensor, list[Tensor]]:  # fmt: skip
+    """What layers of LSTMs, or without c_0 of GRUs, give; their last h, and c."""
     x = input.transpose(0, 1) if batch_first else input
     directions = 2 if bidirectional else 1
     hs: list[Tensor] = []
@@ -86,19 +85,35 @@ def quantized_lstm(
         rows: list[Tensor] = []
         for direction in range(directions):
             k = layer * directions + direction
-            p, h, c = params[k], hx[0][k], hx[1][k]
+            p, h = params[k], h_0[k]
+            c = h if c_0 is None else c_0[k]
             gates = linear_dynamic(x, p.w_ih, p.reduce)
             steps: list[Tensor] = [h for _ in range(x.size(0))]
             for t in _places(x.size(0), direction == 1):
-                h, c = _lstm_gates(gates[t] + linear_dynamic(h, p.w_hh, p.reduce), c)
+                of_state = linear_dynamic(h, p.w_hh, p.reduce)
+                if c_0 is None:
+                    h = _gru_gates(gates[t], of_state, h)
+                else:
+                    h, c = _lstm_gates(gates[t] + of_state, c)
                 steps[t] = h
             hs.append(h)
             cs.append(c)
             rows.append(_C.stack(steps))
         x = rows[0] if directions == 1 else _C.cat(rows, -1)
-        if dropout > 0 and train and layer + 1 < num_layers:
+        if dropout > 0 and layer + 1 < num_layers:
             x = F.dropout(x, dropout)
-    return x.transpose(0, 1) if batch_first else x, _C.stack(hs), _C.stack(cs)
+    return x.transpose(0, 1) if batch_first else x, _C.stack(hs), cs
+
+
+@composed("aten::quantized_lstm")
+def quantized_lstm(
+    input: Tensor, hx: list[Tensor], params: list[CellParams], has_biases: bool, num_layers: int,
+    dropout: float, train: bool, bidirectional: bool, batch_first: bool, *,
+    dtype: Any = None, use_dynamic: bool = False,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    drop = dropout if train else 0.0
+    x, h, cs = _layers(input, hx[0], hx[1], params, num_layers, drop, bidirectional, batch_first)
+    return x, h, _C.stack(cs)
 
 
 @composed("aten::quantized_gru")
@@ -106,25 +121,9 @@ def quantized_gru(
     input: Tensor, hx: Tensor, params: list[CellParams], has_biases: bool, num_layers: int,
     dropout: float, train: bool, bidirectional: bool, batch_first: bool,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    x = input.transpose(0, 1) if batch_first else input
-    directions = 2 if bidirectional else 1
-    hs: list[Tensor] = []
-    for layer in range(num_layers):
-        rows: list[Tensor] = []
-        for direction in range(directions):
-            k = layer * directions + direction
-            p, h = params[k], hx[k]
-            gates = linear_dynamic(x, p.w_ih, p.reduce)
-            steps: list[Tensor] = [h for _ in range(x.size(0))]
-            for t in _places(x.size(0), direction == 1):
-                h = _gru_gates(gates[t], linear_dynamic(h, p.w_hh, p.reduce), h)
-                steps[t] = h
-            hs.append(h)
-            rows.append(_C.stack(steps))
-        x = rows[0] if directions == 1 else _C.cat(rows, -1)
-        if dropout > 0 and train and layer + 1 < num_layers:
-            x = F.dropout(x, dropout)
-    return x.transpose(0, 1) if batch_first else x, _C.stack(hs)
+    drop = dropout if train else 0.0
+    x, h, _ = _layers(input, hx, None, params, num_layers, drop, bidirectional, batch_first)
+    return x, h
 
 
 # Exported programs --------------------------------------------------------------------------------
