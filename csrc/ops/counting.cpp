@@ -94,10 +94,6 @@ Tensor bucketize(const Tensor& self, const Tensor& boundaries, bool out_int32, b
   return searchsorted(boundaries, self, out_int32, right, std::nullopt, Tensor());
 }
 
-Tensor bucketize(const Scalar& self, const Tensor& boundaries, bool out_int32, bool right) {
-  return searchsorted(boundaries, self, out_int32, right, std::nullopt, Tensor());
-}
-
 Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
   const char* op = "bincount";
   WEFT_CHECK_AS(NotImplemented, self.dim() == 1 && is_integral(self.dtype()), op,

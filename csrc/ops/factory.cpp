@@ -10,12 +10,6 @@
 namespace weft::native {
 namespace {
 
-void zero_memory(const Tensor& tensor) {
-  if (!tensor.on_cpu()) return fill(tensor, 0);
-  const size_t bytes = static_cast<size_t>(tensor.numel()) * tensor.item_size();
-  if (bytes > 0) std::memset(tensor.data(), 0, bytes);
-}
-
 std::atomic<bool> fills_unset_memory{false};
 
 // All bits but the sign; of unsigned integers and bools that as well.
@@ -108,29 +102,30 @@ Tensor zeros(IntList size, MaybeDType dtype, MaybeInt layout, MaybeDevice device
              MaybeBool pin_memory) {
   Tensor out =
       make_empty("zeros", size, {dtype ? *dtype : default_dtype(), layout, device, pin_memory, {}});
-  zero_memory(out);
+  zero_memory(out, "zeros");
   return out;
 }
 
+namespace {
+
+Tensor filled(const char* op, const Tensor& out, const Scalar& value) {
+  fill(out, value, op);
+  return out;
+}
+
+}  // namespace
+
 Tensor full(IntList size, const Scalar& fill_value, MaybeDType dtype, MaybeInt layout,
             MaybeDevice device, MaybeBool pin_memory) {
-  Tensor out = make_empty("full", size,
-                          {dtype ? *dtype : fill_value.dtype(), layout, device, pin_memory, {}});
-  fill(out, fill_value, "full");
-  return out;
+  const DType kind = dtype ? *dtype : fill_value.dtype();
+  return filled("full", make_empty("full", size, {kind, layout, device, pin_memory, {}}),
+                fill_value);
 }
 
 Tensor ones(IntList size, MaybeDType dtype, MaybeInt layout, MaybeDevice device,
             MaybeBool pin_memory) {
-  Tensor out =
-      make_empty("ones", size, {dtype ? *dtype : default_dtype(), layout, device, pin_memory, {}});
-  fill(out, Scalar(1), "ones");
-  return out;
-}
-
-Tensor scalar_tensor(const Scalar& s, MaybeDType dtype, MaybeInt layout, MaybeDevice device,
-                     MaybeBool pin_memory) {
-  return full({}, s, dtype ? *dtype : default_dtype(), layout, device, pin_memory);
+  const DType kind = dtype ? *dtype : default_dtype();
+  return filled("ones", make_empty("ones", size, {kind, layout, device, pin_memory, {}}), 1);
 }
 
 Tensor empty_like(const Tensor& self, MaybeDType dtype, MaybeInt layout, MaybeDevice device,
@@ -150,46 +145,19 @@ Tensor empty_like(const Tensor& self, MaybeDType dtype, MaybeInt layout, MaybeDe
 Tensor zeros_like(const Tensor& self, MaybeDType dtype, MaybeInt layout, MaybeDevice device,
                   MaybeBool pin_memory, MaybeInt memory_format) {
   Tensor out = empty_like(self, dtype, layout, device, pin_memory, memory_format);
-  zero_memory(out);
+  zero_memory(out, "zeros_like");
   return out;
 }
 
 Tensor full_like(const Tensor& self, const Scalar& fill_value, MaybeDType dtype, MaybeInt layout,
                  MaybeDevice device, MaybeBool pin_memory, MaybeInt memory_format) {
-  Tensor out = empty_like(self, dtype, layout, device, pin_memory, memory_format);
-  fill(out, fill_value, "full_like");
-  return out;
+  return filled("full_like", empty_like(self, dtype, layout, device, pin_memory, memory_format),
+                fill_value);
 }
 
 Tensor ones_like(const Tensor& self, MaybeDType dtype, MaybeInt layout, MaybeDevice device,
                  MaybeBool pin_memory, MaybeInt memory_format) {
-  Tensor out = empty_like(self, dtype, layout, device, pin_memory, memory_format);
-  fill(out, Scalar(1), "ones_like");
-  return out;
-}
-
-Tensor new_empty(const Tensor& self, IntList size, MaybeDType dtype, MaybeInt layout,
-                 MaybeDevice device, MaybeBool pin_memory) {
-  return empty(size, dtype.value_or(self.dtype()), layout, device.value_or(self.device()),
-               pin_memory, {});
-}
-
-Tensor new_zeros(const Tensor& self, IntList size, MaybeDType dtype, MaybeInt layout,
-                 MaybeDevice device, MaybeBool pin_memory) {
-  return zeros(size, dtype.value_or(self.dtype()), layout, device.value_or(self.device()),
-               pin_memory);
-}
-
-Tensor new_ones(const Tensor& self, IntList size, MaybeDType dtype, MaybeInt layout,
-                MaybeDevice device, MaybeBool pin_memory) {
-  return ones(size, dtype.value_or(self.dtype()), layout, device.value_or(self.device()),
-              pin_memory);
-}
-
-Tensor new_full(const Tensor& self, IntList size, const Scalar& fill_value, MaybeDType dtype,
-                MaybeInt layout, MaybeDevice device, MaybeBool pin_memory) {
-  return full(size, fill_value, dtype.value_or(self.dtype()), layout,
-              device.value_or(self.device()), pin_memory);
+  return filled("ones_like", empty_like(self, dtype, layout, device, pin_memory, memory_format), 1);
 }
 
 }  // namespace weft::native

@@ -179,16 +179,4 @@ Tensor scatter_add_(const Tensor& self, int64_t dim, const Tensor& index, const 
   return self;
 }
 
-Tensor scatter(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
-  return scatter_(contiguous_copy(self), dim, index, src);
-}
-
-Tensor scatter(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
-  return scatter_(contiguous_copy(self), dim, index, value);
-}
-
-Tensor scatter_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
-  return scatter_add_(contiguous_copy(self), dim, index, src);
-}
-
 }  // namespace weft::native

@@ -178,11 +178,6 @@ Tensor index_add_(const Tensor& self, int64_t dim, const Tensor& index, const Te
   return self;
 }
 
-Tensor index_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
-                 const Scalar& alpha) {
-  return index_add_(contiguous_copy(self), dim, index, source, alpha);
-}
-
 Tensor index_copy_(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
   WEFT_CHECK(index.dtype() == DType::I64, "index_copy: expected an int64 index, got ",
              index.dtype());
@@ -196,10 +191,6 @@ Tensor index_copy_(const Tensor& self, int64_t dim, const Tensor& index, const T
   return self;
 }
 
-Tensor index_copy(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
-  return index_copy_(contiguous_copy(self), dim, index, source);
-}
-
 Tensor index_fill_(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
   check_number(value, self.dtype(), "index_fill");
   WEFT_CHECK_INDEX(index.dtype() == DType::I64, "index_fill: expected an int64 index, got ",
@@ -210,10 +201,6 @@ Tensor index_fill_(const Tensor& self, int64_t dim, const Tensor& index, const S
   const IndexPlan plan = plan_index("index_fill", target, along(dim, places));
   write("index_fill", target, plan, Tensor::scalar(value, self.dtype()), false);
   return self;
-}
-
-Tensor index_fill(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
-  return index_fill_(contiguous_copy(self), dim, index, value);
 }
 
 Tensor embedding(const Tensor& weight, const Tensor& indices, int64_t, bool, bool) {

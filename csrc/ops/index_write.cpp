@@ -17,22 +17,6 @@
 namespace weft::native {
 namespace {
 
-// `index` as the subscript of dimension dim, all of the others.
-TensorList at_dim(const char* op, const Tensor& self, int64_t dim, const Tensor& index) {
-  WEFT_CHECK(index.dim() <= 1, op, ": expected an index vector, got shape ",
-             AsTuple{index.sizes()});
-  WEFT_CHECK(index.dtype() == DType::I64 || index.dtype() == DType::I32, op,
-             ": expected an int64 or int32 index, got ", index.dtype());
-  TensorList indices(static_cast<size_t>(wrap_dim(op, dim, self.dim())));
-  const int64_t flat[] = {-1};
-  indices.push_back(ops::reshape(index, flat));
-  return indices;
-}
-
-Tensor vector_of(const Tensor& self) {
-  return self.dim() > 0 ? self : self.with_layout({{1}, {1}, self.offset()});
-}
-
 enum class Fold { Sum, Prod, Mean, Amax, Amin };
 
 Fold fold_of(const std::string& reduce) {
@@ -164,16 +148,7 @@ Tensor index_fill_(const Tensor& self, int64_t dim, const Tensor& index, const T
   const char* op = "index_fill";
   WEFT_CHECK(value.dim() == 0, op, ": expected a number or a 0-d tensor, got shape ",
              AsTuple{value.sizes()});
-  WEFT_CHECK_INDEX(index.dtype() == DType::I64, op, ": expected an int64 index, got ",
-                   index.dtype());
-  check_number(value.item(), self.dtype(), op);
-  const Tensor target = vector_of(self);
-  index_put_(target, at_dim(op, target, dim, index), as_dtype(value, self.dtype()), false);
-  return self;
-}
-
-Tensor index_fill(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) {
-  return index_fill_(contiguous_copy(self), dim, index, value);
+  return index_fill_(self, dim, index, value.item());
 }
 
 Tensor scatter_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
@@ -182,10 +157,10 @@ Tensor scatter_reduce(const Tensor& self, int64_t dim, const Tensor& index, cons
   const Fold fold = fold_of(reduce);
   dim = wrap_dim(op, dim, self.dim());
   const Tensor out = contiguous_copy(self);
-  const Tensor target = vector_of(out), from = vector_of(src);
+  const Tensor target = as_vector(out), from = as_vector(src);
   if (index.numel() == 0) return out;
-  check_reduce(op, target, dim, vector_of(index), from);
-  const Tensor places = in_order(as_dtype(vector_of(index), DType::I64));
+  check_reduce(op, target, dim, as_vector(index), from);
+  const Tensor places = in_order(as_dtype(as_vector(index), DType::I64));
   const int64_t size = target.size(dim);
   for (const int64_t at :
        std::span(places.data_as<const int64_t>(), static_cast<size_t>(places.numel()))) {

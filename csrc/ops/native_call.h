@@ -117,13 +117,26 @@ template <class Signature, class... Args>
 // the CPU's: a body made of operators alone works on every device, and one that reaches for the
 // elements raises NotImplementedError "<key>: expected a body for the device ...". On "meta" its
 // results then follow from the row's formulas, where it has them.
-template <class Signature, class... Args>
-[[gnu::always_inline]] inline auto call(const char* key, std::type_identity_t<Signature>* body,
-                                        const Args&... args) {
+template <class Signature, class Body, class... Args>
+[[gnu::always_inline]] inline auto call_body(const char* key, const Body& body,
+                                             const Args&... args) {
   const Operands operands(args...);
   if (operands.device().type != DeviceType::CPU) [[unlikely]]
     return call_on<Signature>(operands, key, body, args...);
   return body(args...);
+}
+template <class Signature, class... Args>
+[[gnu::always_inline]] inline auto call(const char* key, std::type_identity_t<Signature>* body,
+                                        const Args&... args) {
+  return call_body<Signature>(key, body, args...);
+}
+
+// Gives the tensor itself a new layout over the same memory. Saved values of it are void after
+// this.
+inline Tensor set_layout(const Tensor& self, Layout layout) {
+  self.impl()->layout = std::move(layout);
+  self.bump_version();
+  return self;
 }
 
 }  // namespace weft::native

@@ -14,6 +14,7 @@
 #include "native_randoms.h"
 #include "ops/box_muller.h"
 #include "ops/support.h"
+#include "ops/view_dtype.h"
 #include "ops/views.h"
 
 namespace weft::native {
@@ -79,23 +80,7 @@ void check_floating(const char* op, const Tensor& self) {
 
 // A complex tensor as real numbers, a dimension of two more.
 Tensor as_real(const Tensor& self) {
-  Layout layout = self.layout();
-  for (int64_t& stride : layout.strides) stride *= 2;
-  layout.offset *= 2;
-  layout.sizes.push_back(2);
-  layout.strides.push_back(1);
-  return self.alias(std::move(layout), real_of(self.dtype()));
-}
-
-template <class T>
-T cast_real(double value) {
-  if constexpr (is_small_float<T>) {
-    return T(static_cast<float>(value));
-  } else if constexpr (std::is_same_v<T, bool>) {
-    return value != 0;
-  } else {
-    return static_cast<T>(value);
-  }
+  return self.alias(views::parts_of_complex(self.layout()), real_of(self.dtype()));
 }
 
 // In [from, to). Rounding may reach the end, which is then taken for the beginning.
@@ -110,8 +95,8 @@ T draw_uniform(Generator& generator, double from, double to) {
   }
   const Real low = static_cast<Real>(from), high = static_cast<Real>(to);
   if (low != 0 || high != 1) unit = std::fma(unit, high - low, low);
-  const T value = cast_real<T>(unit), end = cast_real<T>(to);
-  return static_cast<Real>(value) == static_cast<Real>(end) ? cast_real<T>(from) : value;
+  const T value = cast_number<T>(unit), end = cast_number<T>(to);
+  return static_cast<Real>(value) == static_cast<Real>(end) ? cast_number<T>(from) : value;
 }
 
 // Sixteen uniforms become sixteen normals, eight Box-Muller pairs.
@@ -173,7 +158,7 @@ Tensor uniform_(const Tensor& self, double from, double to, const Ref<Generator>
     using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
     if constexpr (std::is_floating_point_v<T> || is_small_float<T>)
       for (const double number : {from, to, to - from})
-        WEFT_CHECK(std::isfinite(static_cast<Real>(cast_real<T>(number))),
+        WEFT_CHECK(std::isfinite(static_cast<Real>(cast_number<T>(number))),
                    "uniform_: expected a range inside ", self.dtype(), ", got [", from, ", ", to,
                    ")");
   });
@@ -198,7 +183,7 @@ Tensor normal_(const Tensor& self, double mean, double std, const Ref<Generator>
   }
   if (self.numel() < 16 || !self.is_contiguous() || !self.on_cpu()) {
     fill_each(op, self, generator, [&]<class T>(Generator& source, std::type_identity<T>) {
-      return cast_real<T>(std::fma(draw_normal(source), std, mean));
+      return cast_number<T>(std::fma(draw_normal(source), std, mean));
     });
     return self;
   }
@@ -219,7 +204,7 @@ Tensor exponential_(const Tensor& self, double lambd, const Ref<Generator>& gene
   WEFT_CHECK(lambd > 0, "exponential_: expected lambd > 0, got ", lambd);
   fill_each("exponential_", self, generator,
             [&]<class T>(Generator& source, std::type_identity<T>) {
-              return cast_real<T>((-1 / lambd) * std::log1p(-source.uniform_double()));
+              return cast_number<T>((-1 / lambd) * std::log1p(-source.uniform_double()));
             });
   return self;
 }
@@ -229,7 +214,7 @@ Tensor log_normal_(const Tensor& self, double mean, double std, const Ref<Genera
                 "log_normal_: expected a floating dtype, got ", self.dtype());
   WEFT_CHECK(std > 0, "log_normal_: expected std > 0, got ", std);
   fill_each("log_normal_", self, generator, [&]<class T>(Generator& source, std::type_identity<T>) {
-    return cast_real<T>(std::exp(std::fma(draw_normal(source), std, mean)));
+    return cast_number<T>(std::exp(std::fma(draw_normal(source), std, mean)));
   });
   return self;
 }
@@ -241,7 +226,7 @@ Tensor cauchy_(const Tensor& self, double median, double sigma, const Ref<Genera
   constexpr double kEpsilon = std::numeric_limits<double>::epsilon();  // the tails stay finite
   fill_each("cauchy_", self, generator, [&]<class T>(Generator& source, std::type_identity<T>) {
     const double u = std::clamp(source.uniform_double(), kEpsilon, 1 - kEpsilon);
-    return cast_real<T>(std::fma(sigma, std::tan(std::numbers::pi * (u - 0.5)), median));
+    return cast_number<T>(std::fma(sigma, std::tan(std::numbers::pi * (u - 0.5)), median));
   });
   return self;
 }
@@ -251,7 +236,7 @@ Tensor geometric_(const Tensor& self, double p, const Ref<Generator>& generator)
                 "geometric_: expected a real dtype other than bool, got ", self.dtype());
   WEFT_CHECK(p > 0 && p < 1, "geometric_: expected p in (0, 1), got ", p);
   fill_each("geometric_", self, generator, [&]<class T>(Generator& source, std::type_identity<T>) {
-    return cast_real<T>(std::ceil(std::log(source.uniform_double()) / std::log1p(-p)));
+    return cast_number<T>(std::ceil(std::log(source.uniform_double()) / std::log1p(-p)));
   });
   return self;
 }
@@ -261,7 +246,7 @@ Tensor bernoulli_(const Tensor& self, double p, const Ref<Generator>& generator)
   WEFT_CHECK_AS(NotImplemented, !is_complex(self.dtype()),
                 "bernoulli_: expected a real dtype, got ", self.dtype());
   fill_each("bernoulli_", self, generator, [&]<class T>(Generator& source, std::type_identity<T>) {
-    return cast_real<T>(source.uniform_double() < p ? 1 : 0);
+    return cast_number<T>(source.uniform_double() < p ? 1 : 0);
   });
   return self;
 }
@@ -300,7 +285,7 @@ Tensor dropout_mask(const Tensor& input, double p) {
   Tensor mask = empty_preserve(input, input.dtype(), input.device());
   const double keep = 1 - p;
   fill_each("dropout", mask, nullptr, [&]<class T>(Generator& source, std::type_identity<T>) {
-    return cast_real<T>(source.uniform_double() < keep ? 1 / keep : 0);
+    return cast_number<T>(source.uniform_double() < keep ? 1 / keep : 0);
   });
   return mask;
 }
@@ -339,7 +324,7 @@ void fill_integers(const Tensor& self, int64_t base, uint64_t range, bool wide,
       return value;
     } else if constexpr (std::is_floating_point_v<T> || is_small_float<T> ||
                          std::is_same_v<T, bool>) {
-      return cast_real<T>(static_cast<double>(static_cast<int64_t>(value)));
+      return cast_number<T>(static_cast<double>(static_cast<int64_t>(value)));
     } else {
       return static_cast<T>(static_cast<int64_t>(value));
     }
@@ -382,10 +367,6 @@ Tensor random_(const Tensor& self, int64_t from, std::optional<int64_t> to,
   const uint64_t range = static_cast<uint64_t>(*to) - static_cast<uint64_t>(from);
   fill_integers(self, from, range, range >= kWide, generator);
   return self;
-}
-
-Tensor random_(const Tensor& self, int64_t to, const Ref<Generator>& generator) {
-  return random_(self, 0, to, generator);
 }
 
 Tensor random_(const Tensor& self, const Ref<Generator>& generator) {

@@ -8,7 +8,6 @@
 #include "ops/random.h"
 #include "ops/support.h"
 #include "ops_arithmetic.h"
-#include "ops_compare.h"
 #include "ops_indexing.h"
 #include "ops_reductions.h"
 
@@ -37,81 +36,11 @@ void check_holds(DType dtype, int64_t most) {
 
 }  // namespace
 
-Tensor rand(IntList size, const Ref<Generator>& generator, MaybeDType dtype, MaybeInt layout,
-            MaybeDevice device, MaybeBool pin_memory) {
-  return uniform_(empty(size, dtype, layout, device, pin_memory, {}), 0, 1, generator);
-}
-Tensor rand(IntList size, MaybeDType dtype, MaybeInt layout, MaybeDevice device,
-            MaybeBool pin_memory) {
-  return rand(size, nullptr, dtype, layout, device, pin_memory);
-}
-Tensor randn(IntList size, const Ref<Generator>& generator, MaybeDType dtype, MaybeInt layout,
-             MaybeDevice device, MaybeBool pin_memory) {
-  return normal_(empty(size, dtype, layout, device, pin_memory, {}), 0, 1, generator);
-}
-Tensor randn(IntList size, MaybeDType dtype, MaybeInt layout, MaybeDevice device,
-             MaybeBool pin_memory) {
-  return randn(size, nullptr, dtype, layout, device, pin_memory);
-}
-
 Tensor randint(int64_t low, int64_t high, IntList size, const Ref<Generator>& generator,
                MaybeDType dtype, MaybeInt layout, MaybeDevice device, MaybeBool pin_memory) {
   WEFT_CHECK(low < high, "randint: expected low < high, got ", low, " and ", high);
   return random_(empty(size, dtype.value_or(DType::I64), layout, device, pin_memory, {}), low, high,
                  generator);
-}
-Tensor randint(int64_t low, int64_t high, IntList size, MaybeDType dtype, MaybeInt layout,
-               MaybeDevice device, MaybeBool pin_memory) {
-  return randint(low, high, size, nullptr, dtype, layout, device, pin_memory);
-}
-Tensor randint(int64_t high, IntList size, const Ref<Generator>& generator, MaybeDType dtype,
-               MaybeInt layout, MaybeDevice device, MaybeBool pin_memory) {
-  return randint(0, high, size, generator, dtype, layout, device, pin_memory);
-}
-Tensor randint(int64_t high, IntList size, MaybeDType dtype, MaybeInt layout, MaybeDevice device,
-               MaybeBool pin_memory) {
-  return randint(0, high, size, nullptr, dtype, layout, device, pin_memory);
-}
-
-Tensor rand_like(const Tensor& self, const Ref<Generator>& generator, MaybeDType dtype,
-                 MaybeInt layout, MaybeDevice device, MaybeBool pin_memory,
-                 MaybeInt memory_format) {
-  return uniform_(empty_like(self, dtype, layout, device, pin_memory, memory_format), 0, 1,
-                  generator);
-}
-Tensor rand_like(const Tensor& self, MaybeDType dtype, MaybeInt layout, MaybeDevice device,
-                 MaybeBool pin_memory, MaybeInt memory_format) {
-  return rand_like(self, nullptr, dtype, layout, device, pin_memory, memory_format);
-}
-Tensor randn_like(const Tensor& self, const Ref<Generator>& generator, MaybeDType dtype,
-                  MaybeInt layout, MaybeDevice device, MaybeBool pin_memory,
-                  MaybeInt memory_format) {
-  return normal_(empty_like(self, dtype, layout, device, pin_memory, memory_format), 0, 1,
-                 generator);
-}
-Tensor randn_like(const Tensor& self, MaybeDType dtype, MaybeInt layout, MaybeDevice device,
-                  MaybeBool pin_memory, MaybeInt memory_format) {
-  return randn_like(self, nullptr, dtype, layout, device, pin_memory, memory_format);
-}
-Tensor randint_like(const Tensor& self, int64_t low, int64_t high, const Ref<Generator>& generator,
-                    MaybeDType dtype, MaybeInt layout, MaybeDevice device, MaybeBool pin_memory,
-                    MaybeInt memory_format) {
-  return random_(empty_like(self, dtype, layout, device, pin_memory, memory_format), low, high,
-                 generator);
-}
-Tensor randint_like(const Tensor& self, int64_t low, int64_t high, MaybeDType dtype,
-                    MaybeInt layout, MaybeDevice device, MaybeBool pin_memory,
-                    MaybeInt memory_format) {
-  return randint_like(self, low, high, nullptr, dtype, layout, device, pin_memory, memory_format);
-}
-Tensor randint_like(const Tensor& self, int64_t high, const Ref<Generator>& generator,
-                    MaybeDType dtype, MaybeInt layout, MaybeDevice device, MaybeBool pin_memory,
-                    MaybeInt memory_format) {
-  return randint_like(self, 0, high, generator, dtype, layout, device, pin_memory, memory_format);
-}
-Tensor randint_like(const Tensor& self, int64_t high, MaybeDType dtype, MaybeInt layout,
-                    MaybeDevice device, MaybeBool pin_memory, MaybeInt memory_format) {
-  return randint_like(self, 0, high, nullptr, dtype, layout, device, pin_memory, memory_format);
 }
 
 Tensor randperm(int64_t n, const Ref<Generator>& generator, MaybeDType dtype, MaybeInt layout,
@@ -135,24 +64,7 @@ Tensor randperm(int64_t n, const Ref<Generator>& generator, MaybeDType dtype, Ma
   }
   return as_dtype(out, kind);
 }
-Tensor randperm(int64_t n, MaybeDType dtype, MaybeInt layout, MaybeDevice device,
-                MaybeBool pin_memory) {
-  return randperm(n, nullptr, dtype, layout, device, pin_memory);
-}
 
-Tensor bernoulli(const Tensor& self, const Ref<Generator>& generator) {
-  return bernoulli_(Tensor::empty(self.sizes(), self.dtype(), self.device(), "bernoulli"), self,
-                    generator);
-}
-Tensor bernoulli(const Tensor& self, double p, const Ref<Generator>& generator) {
-  return bernoulli_(Tensor::empty(self.sizes(), self.dtype(), self.device(), "bernoulli"), p,
-                    generator);
-}
-
-Tensor normal(double mean, double std, IntList size, const Ref<Generator>& generator,
-              MaybeDType dtype, MaybeInt layout, MaybeDevice device, MaybeBool pin_memory) {
-  return normal_(empty(size, dtype, layout, device, pin_memory, {}), mean, std, generator);
-}
 Tensor normal(const Tensor& mean, const Tensor& std, const Ref<Generator>& generator) {
   const Dims sizes = broadcast_sizes("normal", mean.sizes(), std.sizes());
   const DType dtype = promote(mean.dtype(), std.dtype());
@@ -180,11 +92,6 @@ Tensor dropout(const Tensor& input, double p, bool train) {
   if (p == 1)
     return ops::mul(input, zeros_of(input.sizes(), input.dtype(), input.device(), "dropout"));
   return ops::mul(input, dropout_mask(input, p));
-}
-
-std::tuple<Tensor, Tensor> native_dropout(const Tensor& input, double p, MaybeBool train) {
-  const Tensor out = dropout(input, p, train.value_or(true));
-  return {out, ops::ne(out, Scalar(0))};
 }
 
 namespace {

@@ -10,25 +10,6 @@
 namespace weft::native {
 namespace {
 
-template <class T>
-T cast_number(double value) {
-  if constexpr (is_small_float<T>) {
-    return T(static_cast<float>(value));
-  } else if constexpr (std::is_same_v<T, bool>) {
-    return value != 0;
-  } else if constexpr (is_complex_number<T>) {
-    return T(static_cast<typename T::value_type>(value));
-  } else {
-    if constexpr (std::is_integral_v<T>) {
-      // Beyond 64 bits a cast has no meaning.
-      if (!(value >= -0x1p63 && value < 0x1p63)) return T(0);
-      return static_cast<T>(static_cast<int64_t>(value));
-    } else {
-      return static_cast<T>(value);
-    }
-  }
-}
-
 // Elements of [start, end) in steps; exact where all three are integers.
 int64_t count_steps(const Scalar& start, const Scalar& end, const Scalar& step, bool integers) {
   if (integers) {
@@ -94,16 +75,6 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, MaybeD
   return out;
 }
 
-Tensor arange(const Scalar& start, const Scalar& end, MaybeDType dtype, MaybeInt layout,
-              MaybeDevice device, MaybeBool pin_memory) {
-  return arange(start, end, Scalar(1), dtype, layout, device, pin_memory);
-}
-
-Tensor arange(const Scalar& end, MaybeDType dtype, MaybeInt layout, MaybeDevice device,
-              MaybeBool pin_memory) {
-  return arange(Scalar(0), end, Scalar(1), dtype, layout, device, pin_memory);
-}
-
 Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, MaybeDType dtype,
                 MaybeInt layout, MaybeDevice device, MaybeBool pin_memory) {
   WEFT_CHECK(steps >= 0, "linspace: expected steps >= 0, got ", steps);
@@ -150,10 +121,6 @@ Tensor eye(int64_t n, int64_t m, MaybeDType dtype, MaybeInt layout, MaybeDevice 
     for (int64_t i = 0; i < std::min(n, m); ++i) out.data_as<T>()[i * m + i] = cast_number<T>(1);
   });
   return out;
-}
-
-Tensor eye(int64_t n, MaybeDType dtype, MaybeInt layout, MaybeDevice device, MaybeBool pin_memory) {
-  return eye(n, n, dtype, layout, device, pin_memory);
 }
 
 namespace {

@@ -81,14 +81,6 @@ Tensor triangle_indices(const char* op, int64_t row, int64_t col, int64_t offset
   return as_dtype(out, kind);
 }
 
-// Gives the tensor itself a new layout over the same memory. Saved values of it are void after
-// this.
-const Tensor& set_layout(const Tensor& self, Layout layout) {
-  self.impl()->layout = std::move(layout);
-  self.bump_version();
-  return self;
-}
-
 }  // namespace
 
 Tensor repeat(const Tensor& self, IntList repeats) {
@@ -258,21 +250,6 @@ Tensor take_along_dim(const Tensor& self, const Tensor& indices, std::optional<i
   const Tensor wrapped = ops::where(ops::lt(indices, Scalar(0)), from_end, indices);
   return ops::gather(ops::expand(self, of_self, false), *dim,
                      ops::expand(wrapped, of_indices, false), false);
-}
-
-Tensor t_(const Tensor& self) { return set_layout(self, views::t(self.layout())); }
-Tensor transpose_(const Tensor& self, int64_t dim0, int64_t dim1) {
-  return set_layout(self, views::transpose(self.layout(), dim0, dim1));
-}
-Tensor squeeze_(const Tensor& self) { return set_layout(self, views::squeeze(self.layout())); }
-Tensor squeeze_(const Tensor& self, int64_t dim) {
-  return set_layout(self, views::squeeze(self.layout(), dim));
-}
-Tensor squeeze_(const Tensor& self, IntList dims) {
-  return set_layout(self, views::squeeze(self.layout(), dims));
-}
-Tensor unsqueeze_(const Tensor& self, int64_t dim) {
-  return set_layout(self, views::unsqueeze(self.layout(), dim));
 }
 
 }  // namespace weft::native

@@ -44,15 +44,15 @@ inline Tensor plain_bools(const Tensor& tensor) {
   return as_dtype(as_dtype(tensor, DType::U8), DType::Bool);
 }
 
-// A contiguous tensor of zero bytes: the zero of every dtype.
+// Zero bytes, the zero of every dtype, in a new tensor, whose elements fill its memory.
+inline void zero_memory(const Tensor& tensor, const char* op) {
+  if (!tensor.on_cpu()) return fill(tensor, 0, op);
+  const size_t bytes = static_cast<size_t>(tensor.numel()) * tensor.item_size();
+  if (bytes > 0) std::memset(tensor.data(), 0, bytes);
+}
 inline Tensor zeros_of(IntList sizes, DType dtype, Device device, const char* op) {
   Tensor result = Tensor::empty(sizes, dtype, device, op);
-  if (!result.on_cpu()) {
-    fill(result, 0, op);
-    return result;
-  }
-  const size_t bytes = static_cast<size_t>(result.numel()) * result.item_size();
-  if (bytes > 0) std::memset(result.data(), 0, bytes);
+  zero_memory(result, op);
   return result;
 }
 
@@ -80,6 +80,29 @@ T number_as(const Scalar& scalar) {
     return static_cast<T>(scalar.to_int());
   } else {
     return static_cast<T>(scalar.to_double());
+  }
+}
+
+template <class T>
+inline constexpr bool is_complex_number = requires(T value) { value.imag(); };
+
+// A number computed in float64 as an element; beyond the integers of 64 bits 0, for a cast has no
+// meaning there.
+template <class T>
+T cast_number(double value) {
+  if constexpr (is_small_float<T>) {
+    return T(static_cast<float>(value));
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return value != 0;
+  } else if constexpr (is_complex_number<T>) {
+    return T(static_cast<typename T::value_type>(value));
+  } else {
+    if constexpr (std::is_integral_v<T>) {
+      if (!(value >= -0x1p63 && value < 0x1p63)) return T(0);
+      return static_cast<T>(static_cast<int64_t>(value));
+    } else {
+      return static_cast<T>(value);
+    }
   }
 }
 
@@ -113,9 +136,6 @@ inline Split3 split_at(IntList sizes, int64_t dim) {
   }
   return result;
 }
-
-template <class T>
-inline constexpr bool is_complex_number = requires(T value) { value.imag(); };
 
 // Calls fn(std::type_identity<T>{}) with the type of a dtype that has an order.
 template <class Fn>

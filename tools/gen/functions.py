@@ -34,6 +34,7 @@ PRELUDE = """\
 #include "ops/formula.h"
 #include "ops/native_call.h"
 #include "ops/argument_validation.h"
+#include "ops/copy.h"
 #include "ops/view_dtype.h"
 #include "ops/tile.h"
 #include "ops/views.h"
@@ -56,7 +57,8 @@ _NATIVE_HEADER = """\
 namespace weft::native {
 
 """
-_CALL = re.compile(r"\bops::(\w+)\(")
+_CALL = re.compile(r"\b(ops|native)::(\w+)\(")
+_FREE_CALL = re.compile(r"(?<![\w.:])([a-z]\w*)\(")
 
 
 def ops_headers(families: Mapping[str, Sequence[Form]]) -> dict[str, str]:
@@ -85,14 +87,24 @@ def _declaration(form: Form, defaults_from: int | None = None) -> str:
 
 
 def native_header(rows: Sequence[Row]) -> str:
-    """The text of native_<family>.h: each body once, though several rows may share it."""
-    lines: list[str] = []
-    for row in rows:
-        if row.kind in ("native", "random"):
-            line = f"{return_type(row.schema)} {row.body}({parameters(row.schema.args)});\n"
-            if line not in lines:
-                lines.append(line)
+    """The text of native_<family>.h."""
+    lines = [f"{line}\n" for line in _native_declarations(rows)]
     return _NATIVE_HEADER + "".join(lines) + "\n}  // namespace weft::native\n"
+
+
+def _native_declarations(rows: Iterable[Row]) -> list[str]:
+    """Each body once, though several rows may share it."""
+    own = [row for row in rows if row.kind in ("native", "random") and "(" not in row.body]
+    return list(
+        dict.fromkeys(
+            f"{return_type(row.schema)} {row.body}({parameters(row.schema.args)});" for row in own
+        )
+    )
+
+
+def _in_namespace(name: str, lines: Sequence[str]) -> list[str]:
+    around = f"namespace weft::{name}"
+    return [f"{around} {{", "", *lines, "", f"}}  // {around}", ""] if lines else []
 
 
 def umbrella(stem: str, families: Iterable[str]) -> str:
@@ -123,23 +135,21 @@ class FunctionEmitter:
 
     def called(self, family: str, lines: Sequence[str]) -> list[str]:
         """Declarations of what the lines call of other families, all overloads of it."""
-        names = {name for line in lines for name in _CALL.findall(line)}
-        found = [
-            _declaration(form)
-            for other, forms in self.families.items()
-            for form in forms
-            if other != family and form.cpp_name in names
+        names = {call for line in lines for call in _CALL.findall(line)}
+        others = [
+            form for other, forms in self.families.items() for form in forms if other != family
         ]
-        if not found:
-            return []
-        return ["namespace weft::ops {", "", *found, "", "}  // namespace weft::ops", ""]
+        calls = [_declaration(form) for form in others if ("ops", form.cpp_name) in names]
+        bodies = [form.row for form in others if ("native", form.row.body) in names]
+        return [
+            *_in_namespace("ops", calls),
+            *_in_namespace("native", _native_declarations(bodies)),
+        ]
 
     def programs(self, rows: Iterable[Row]) -> list[str]:
         """Declarations of the rows' tile programs."""
         found = [f"extern const tile::Program {row.id};" for row in rows if row.is_program]
-        if not found:
-            return []
-        return ["namespace weft::tile_ops {", "", *found, "", "}  // namespace weft::tile_ops", ""]
+        return _in_namespace("tile_ops", found)
 
     def definitions(self, forms: Sequence[Form], rows: Mapping[str, Row]) -> list[str]:
         found = [self.plans[key] for key in rows if key in self.plans]
@@ -224,7 +234,18 @@ class FunctionEmitter:
         types = ", ".join(parameter_type(arg.type) for arg in row.schema.args)
         signature = f"{return_type(row.schema)}({types})"
         rest = f", {names}" if names else ""
+        if "(" in row.body:
+            return f'native::call_body<{signature}>("{row.key}", {self.expression(row)}{rest})'
         return f'native::call<{signature}>("{row.key}", native::{row.body}{rest})'
+
+    def expression(self, row: Row) -> str:
+        """A body that calls those of other rows; "..." in it: the arguments that it does not name,
+        in their order."""
+        rest = [a.name for a in row.schema.args if not re.search(rf"\b{a.name}\b", row.body)]
+        text = row.body.replace(", ...", "".join(f", {name}" for name in rest))
+        text = _FREE_CALL.sub(r"native::\1(", text)
+        head = f"[]({parameters(row.schema.args)}) __attribute__((always_inline))"
+        return f"{head} -> {return_type(row.schema)} {{ return {text}; }}"
 
     def run(self, form: Form, target: str) -> list[str]:
         """Lines that run the row's tile program into new results, or into `target`."""

@@ -120,7 +120,6 @@ def _silu_second(self: Any) -> Any:
         "entry, forget, cell, output, memory": "_lstm_cell_backward(grads[0], grads[1], entry, "
         "forget, cell, output, memory)"
     },
-    variants="",
     inplace=None,
     out=None,
 )

@@ -32,7 +32,6 @@ op(
     "int[2] stride=1, int[2] padding=0, int[2] dilation=1, int groups=1) -> Tensor",
     doc="conv2d plus a residual, negative sums set to 0 if `relu`. Programs that record no "
     "gradients have it for a convolution and what follows.",
-    variants="",
     tags=("nondifferentiable",),
     shape="broadcast(convolved(input, weight, stride, padding, dilation), residual)",
     result="input",
@@ -42,7 +41,6 @@ op(
     "int[2] stride=1, int[2] padding=0, int[2] dilation=1, int groups=1) -> Tensor",
     doc="conv2d plus a residual, sums held between 0 and `high`, as by relu6.",
     native="_conv2d_sum_high",
-    variants="",
     tags=("nondifferentiable",),
     shape="broadcast(convolved(input, weight, stride, padding, dilation), residual)",
     result="input",
@@ -79,8 +77,6 @@ backward_op(
         "weight": "_conv2d_backward_weight(grad_output.conj(), grad, weight.shape, stride, "
         "padding, dilation, groups)",
     },
-    shape="input_size",
-    result="grad_output",
 )
 backward_op(
     "_conv2d_backward_weight(Tensor grad_output, Tensor input, int[] weight_size, int[2] stride, "
@@ -92,7 +88,6 @@ backward_op(
         "dilation, groups)",
     },
     shape="weight_size",
-    result="grad_output",
 )
 
 # ---- pooling ----
@@ -119,15 +114,11 @@ op(
 backward_op(
     "_max_pool2d_backward(Tensor grad_output, Tensor indices, int[] input_size) -> Tensor",
     doc="grad_output added at the indices of each image.",
-    constants=("indices",),
     grad={"grad_output": "_max_pool2d_gather(grad, indices)"},
-    shape="input_size",
-    result="grad_output",
 )
 backward_op(
     "_max_pool2d_gather(Tensor self, Tensor indices) -> Tensor",
     doc="The elements at the indices of each image.",
-    constants=("indices",),
     grad={"self": "_max_pool2d_backward(grad, indices, self.shape)"},
     shape="indices",
     result="self",
@@ -154,8 +145,6 @@ backward_op(
         "grad_output": "avg_pool2d(grad, kernel_size, stride, padding, ceil_mode, "
         "count_include_pad, divisor_override)"
     },
-    shape="input_size",
-    result="grad_output",
 )
 op(
     "adaptive_avg_pool2d(Tensor self, int[2] output_size) -> Tensor",
@@ -170,8 +159,6 @@ backward_op(
     " -> Tensor",
     doc="The gradient of adaptive_avg_pool2d.",
     grad={"grad_output": "adaptive_avg_pool2d(grad, output_size)"},
-    shape="input_size",
-    result="grad_output",
 )
 
 # ---- batch norm ----

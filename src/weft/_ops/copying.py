@@ -57,7 +57,6 @@ op(
     "bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
     doc="A copy in another dtype or on another device.",
     grad={"self": "grad"},
-    variants="",
     shape="self",
 )
 

@@ -37,6 +37,7 @@ _count(
 _count(
     f"bucketize.Scalar(Scalar self, Tensor boundaries, *, {_SEARCH}) -> Tensor",
     "The index of the interval between sorted boundaries that holds a number.",
+    native="searchsorted(boundaries, self, out_int32, right, {}, {})",
     variants="f",
     out=True,
     shape="[]",
@@ -57,7 +58,6 @@ _UNIQUE = "bool return_inverse=False, bool return_counts=False"
 _count(
     f"_unique2(Tensor self, bool sorted=True, {_UNIQUE}) -> (Tensor, Tensor, Tensor)",
     "The distinct elements in order, where each element went, and how often each is there.",
-    variants="",
 )
 _count(
     f"unique_dim(Tensor self, int dim, bool sorted=True, {_UNIQUE}) -> (Tensor, Tensor, Tensor)",

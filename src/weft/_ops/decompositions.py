@@ -31,7 +31,6 @@ def _cholesky_backward(grad: Any, L: Any) -> Any:
         "self": "_cholesky_backward(grads[0].mH if upper else grads[0], "
         "result0.mH if upper else result0)"
     },
-    variants="",
     tags=("autocast_float32",),
     out="L",
 )
@@ -47,7 +46,6 @@ op(
     "linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor",
     doc="The triangle L with L @ L.mH = self, for Hermitian positive-definite matrices.",
     compose="linalg_cholesky_ex(self, upper=upper, check_errors=True)[0]",
-    variants="",
     tags=("autocast_float32",),
     out="out",
 )
@@ -118,7 +116,6 @@ op(
     'linalg_eigh(Tensor self, str UPLO="L") -> (Tensor eigenvalues, Tensor eigenvectors)',
     doc="The eigenvalues, in order, and the eigenvectors of Hermitian matrices.",
     grad={"self": "_eigh_backward(grads[0], grads[1], result0, result1)"},
-    variants="",
     out="eigvals",
     shape="each(self[:-1], self)",
     tags=("autocast_float32",),
@@ -144,7 +141,6 @@ op(
     'linalg_eigvalsh(Tensor self, str UPLO="L") -> Tensor',
     doc="The eigenvalues of Hermitian matrices, in order.",
     compose="linalg_eigh(self, UPLO)[0]",
-    variants="",
     out="out",
     tags=("autocast_float32",),
 )
@@ -155,7 +151,6 @@ op(
     doc="Q with orthonormal columns and an upper triangle R, A = Q @ R.",
     tags=("autocast_float32",),
     grad={"A": "_qr_backward(grads[0], grads[1], result0, result1)"},
-    variants="",
     out="out",
     shape="each([0] if mode == 'r' else [*A[:-1], A[-2] if mode == 'complete' else "
     "smaller(*A[-2:])], "
@@ -197,7 +192,6 @@ backward_op(
     "_pinv(Tensor A, Tensor inverse) -> Tensor",
     doc="The pseudo-inverse of A, known already, with its history.",
     compose="inverse.clone()",
-    constants=("inverse",),
     grad={"A": "_pinv_backward(grad, A, result)"},
 )
 
@@ -221,7 +215,6 @@ op(
     " -> (Tensor U, Tensor S, Tensor Vh)",
     doc="A = U @ diag(S) @ Vh with orthonormal U and Vh; S from the greatest on.",
     grad={"A": "_svd_backward(grads[0], grads[1], grads[2], result0, result1, result2)"},
-    variants="",
     out="U",
     shape="each([*A[:-1], A[-2] if full_matrices else smaller(*A[-2:])], "
     "[*A[:-2], smaller(*A[-2:])], "
@@ -267,7 +260,6 @@ op(
     "linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor",
     doc="The singular values, from the greatest on.",
     compose="linalg_svd(A, False)[1]",
-    variants="",
     out="out",
     tags=("autocast_float32",),
 )

@@ -37,6 +37,7 @@ _factory(
 _factory(
     "arange(Scalar end, *, OPTIONS)",
     "0, 1, ... below end; int64 for integers, else the default.",
+    native="arange(Scalar(0), end, Scalar(1), ...)",
     out=True,
     shape="counted(0, end, 1)",
     tags=("fills_out",),
@@ -45,6 +46,7 @@ _factory(
 _factory(
     "arange.start(Scalar start, Scalar end, *, OPTIONS)",
     "start, start + 1, ... below end.",
+    native="arange(start, end, Scalar(1), ...)",
     shape="counted(start, end, 1)",
     result="end",
 )
@@ -63,14 +65,26 @@ _factory(
     shape="[steps]",
     tags=("fills_out",),
 )
-_factory("eye(int n, *, OPTIONS)", "The identity matrix of n rows.", out=True, shape="[n, n]")
+_factory(
+    "eye(int n, *, OPTIONS)",
+    "The identity matrix of n rows.",
+    native="eye(n, n, ...)",
+    out=True,
+    shape="[n, n]",
+)
 _factory(
     "eye.m(int n, int m, *, OPTIONS)",
     "A matrix of n rows, m columns with ones on the diagonal.",
     out=True,
     shape="[n, m]",
 )
-_factory("scalar_tensor(Scalar s, *, OPTIONS)", "A 0-d tensor holding a number.", shape="[]")
+_factory(
+    "scalar_tensor(Scalar s, *, OPTIONS)",
+    "A 0-d tensor holding a number.",
+    native="full({}, s, dtype ? *dtype : weft::default_dtype(), layout, device, pin_memory)",
+    shape="[]",
+)
+_AS_SELF = "dtype.value_or(self.dtype()), layout, device.value_or(self.device()), pin_memory"
 for _name, _what in (("empty", "undefined contents"), ("zeros", "zeros"), ("ones", "ones")):
     _factory(
         f"{_name}_like(Tensor self, *, OPTIONS, FORMAT)",
@@ -81,6 +95,7 @@ for _name, _what in (("empty", "undefined contents"), ("zeros", "zeros"), ("ones
     _factory(
         f"new_{_name}(Tensor self, int[] size, *, OPTIONS)",
         f"A tensor of {_what} with the dtype and device of self.",
+        native=f"{_name}(size, {_AS_SELF}{', {}' if _name == 'empty' else ''})",
         variants="m",
         shape="size",
         result="self",
@@ -94,6 +109,7 @@ _factory(
 _factory(
     "new_full(Tensor self, int[] size, Scalar fill_value, *, OPTIONS)",
     "A tensor filled with a number, with the dtype and device of self.",
+    native=f"full(size, fill_value, {_AS_SELF})",
     variants="m",
     shape="size",
     result="self",

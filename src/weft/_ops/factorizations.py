@@ -10,7 +10,6 @@ op(
     "linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)",
     doc="The eigenvalues and the eigenvectors of length 1, complex, of square matrices.",
     grad={"self": "_eig_backward(grads[0], grads[1], result0, result1)"},
-    variants="",
     out="out",
     tags=("casts_out",),
     shape="each(self[:-1], self)",
@@ -38,7 +37,6 @@ op(
     "linalg_eigvals(Tensor self) -> Tensor",
     doc="The eigenvalues, complex, of square matrices.",
     compose="linalg_eig(self)[0]",
-    variants="",
     out="out",
     tags=("casts_out",),
 )
@@ -54,9 +52,7 @@ backward_op(
 )
 
 
-@backward_of(
-    "_lu_backward(Tensor grad, Tensor LU, Tensor permutation) -> Tensor", constants=("permutation",)
-)
+@backward_of("_lu_backward(Tensor grad, Tensor LU, Tensor permutation) -> Tensor")
 def _lu_backward(grad: Any, LU: Any, permutation: Any) -> Any:
     """The gradient of _lu_factor."""
     # Columns beyond a square are L^-1 A there, rows beyond it A U^-1: they send gradients to the
@@ -101,7 +97,6 @@ backward_op(
     "_rows_at(Tensor self, Tensor permutation) -> Tensor",
     doc="The rows of matrices in another order.",
     compose="self.gather(-2, permutation.unsqueeze(-1).expand(self.shape))",
-    constants=("permutation",),
 )
 backward_op(
     "_ldl_factor(Tensor self, bool hermitian) -> (Tensor LD, Tensor pivots, Tensor info)",
@@ -114,7 +109,6 @@ backward_op(
     "_ldl_solve(Tensor LD, Tensor pivots, Tensor B, bool hermitian) -> Tensor",
     doc="X with A @ X = B for the A of which LD and pivots are the factors.",
     no_gradient=("LD", "B"),
-    constants=("pivots",),
     tags=("nondifferentiable",),
     like="B",
 )

@@ -11,7 +11,7 @@ from weft._ops.schema import parse
 from weft._ops.table import body_of, op, ops
 
 
-@body_of("_write_back(Tensor(a!) self, Tensor result, str name) -> Tensor(a!)", variants="")
+@body_of("_write_back(Tensor(a!) self, Tensor result, str name) -> Tensor(a!)")
 def _write_back(self: Any, result: Any, name: Any) -> Any:
     """Copies the result of the in-place operator `name` into self."""
     ops.check(

@@ -51,7 +51,6 @@ op(
 op(
     "index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
     doc="The elements at integer or bool indices, one tensor a dimension (None: all of it).",
-    constants=("indices",),
     grad={"self": "_index_backward(grad, self.shape, indices)"},
     variants="m",
     shape="indexed(self, indices)",
@@ -60,16 +59,12 @@ op(
 backward_op(
     "_index_backward(Tensor grad_output, int[] input_size, Tensor?[] indices) -> Tensor",
     doc="grad_output added at the indices of a tensor of zeros.",
-    constants=("indices",),
     grad={"grad_output": "index(grad, indices)"},
-    shape="input_size",
-    result="grad_output",
 )
 op(
     "index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False)"
     " -> Tensor(a!)",
     doc="Writes values at the indices, or adds them.",
-    constants=("indices",),
     grad={
         "self": "grad if accumulate else _index_put_zero(grad, indices)",
         "values": "index(grad, indices)",
@@ -90,7 +85,6 @@ op(
 op(
     "index_select(Tensor self, int dim, Tensor index) -> Tensor",
     doc="The entries of the dimension `dim` that the vector `index` names.",
-    constants=("index",),
     grad={"self": "grad.new_zeros(self.shape).index_add(dim, index, grad)"},
     out="out",
     shape="resized(self, dim, index[0])",
@@ -101,7 +95,6 @@ op(
     "index_add_(Tensor(a!) self, int dim, Tensor index, Tensor source, *, Scalar alpha=1)"
     " -> Tensor(a!)",
     doc="Adds alpha times the entries of source to the entries that index names.",
-    constants=("index",),
     grad={"self": "grad", "source": "grad.index_select(dim, index) * alpha.conj()"},
 )
 op(
@@ -115,7 +108,6 @@ op(
 op(
     "masked_select(Tensor self, Tensor mask) -> Tensor",
     doc="The elements where mask holds, as a vector.",
-    constants=("mask",),
     grad={"self": "_masked_select_backward(grad, broadcast_sizes(self.shape, mask.shape), mask)"},
     out="out",
     shape="[unknown]",
@@ -125,10 +117,7 @@ op(
 backward_op(
     "_masked_select_backward(Tensor grad_output, int[] input_size, Tensor mask) -> Tensor",
     doc="grad_output spread over the places where mask holds, zeros elsewhere.",
-    constants=("mask",),
     grad={"grad_output": "masked_select(grad, mask)"},
-    shape="input_size",
-    result="grad_output",
 )
 
 # ---- gather and scatter ----
@@ -136,7 +125,6 @@ backward_op(
 op(
     "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
     doc="For each place of index the element of self at that index along `dim`.",
-    constants=("index",),
     grad={"self": "grad.new_zeros(self.shape).scatter_add(dim, index, grad)"},
     out="out",
     shape="index",
@@ -155,9 +143,9 @@ def _folding(reduce: Any) -> Any:
     return "sum" if reduce == "add" else "prod"
 
 
-for _suffix, _self, _result, _how in (
-    ("", "Tensor self", "Tensor", "A copy of self with"),
-    ("_", "Tensor(a!) self", "Tensor(a!)", "Writes"),
+for _suffix, _self, _result, _how, _call in (
+    ("", "Tensor self", "Tensor", "A copy of self with", "(weft::contiguous_copy(self), ...)"),
+    ("_", "Tensor(a!) self", "Tensor(a!)", "Writes", ""),
 ):
     op(
         f"scatter{_suffix}.src({_self}, int dim, Tensor index, Tensor src) -> {_result}",
@@ -166,7 +154,7 @@ for _suffix, _self, _result, _how in (
             f"{_how} the elements of src at the places that index names along `dim`.",
             f"{_how} a number at the places that index names along `dim`.",
         ),
-        constants=("index",),
+        native=f"scatter_{_call}",
         grad={"self": "grad.scatter(dim, index, 0)", "src": "grad.gather(dim, index)"},
         out=True,
         like="self",
@@ -191,7 +179,7 @@ for _suffix, _self, _result, _how in (
     op(
         f"scatter_add{_suffix}({_self}, int dim, Tensor index, Tensor src) -> {_result}",
         doc=f"{_how} the elements of src added at the places that index names along `dim`.",
-        constants=("index",),
+        native=f"scatter_add_{_call}",
         grad={"self": "grad", "src": "grad.gather(dim, index)"},
         out=True,
         like="self",
@@ -203,7 +191,6 @@ op(
     "embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, "
     "bool sparse=False) -> Tensor",
     doc="The rows of weight that indices name.",
-    constants=("indices",),
     grad={
         "weight": "embedding_dense_backward(grad, indices, weight.size(0), padding_idx, "
         "scale_grad_by_freq)"
@@ -215,12 +202,10 @@ backward_op(
     "embedding_dense_backward(Tensor grad_output, Tensor indices, int num_weights, "
     "int padding_idx, bool scale_grad_by_freq) -> Tensor",
     doc="The gradient of embedding.",
-    constants=("indices",),
     grad={
         "grad_output": "_embedding_double_backward(grad, indices, padding_idx, scale_grad_by_freq)"
     },
     shape="[num_weights, grad_output[-1]]",
-    result="grad_output",
 )
 backward_op(
     "_embedding_double_backward(Tensor grad, Tensor indices, int padding_idx, "
@@ -233,14 +218,12 @@ op(
     "bool mean=False, bool scale_grad_by_freq=False) -> Tensor",
     doc="For each bag the sum of the rows of weight that indices name from its offset to the next, "
     "each times its entry of per_sample_weights, or their mean.",
-    constants=("indices", "offsets"),
     grad={
         "weight": "_bag_sum_backward(_bag_shares(grad, indices, offsets, mean), indices, offsets, "
         "per_sample_weights, weight.size(0), scale_grad_by_freq)",
         "per_sample_weights": "_bag_products(_bag_shares(grad, indices, offsets, mean), indices, "
         "offsets, weight)",
     },
-    variants="",
     shape="[offsets[0], weight[1]]",
     result="weight",
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from weft._ops.schema import parse
 from weft._ops.table import backward_op, body_of, op, ops
 
 # ---- repeated and turned ----
@@ -140,14 +141,13 @@ for _name, _half in (("tril", "below"), ("triu", "above")):
 
 # ---- written at indices ----
 
-for _suffix, _self, _result, _how in (
-    ("", "Tensor self", "Tensor", "A copy of self with"),
-    ("_", "Tensor(a!) self", "Tensor(a!)", "Writes"),
+for _suffix, _self, _result, _how, _call in (
+    ("", "Tensor self", "Tensor", "A copy of self with", "(weft::contiguous_copy(self), ...)"),
+    ("_", "Tensor(a!) self", "Tensor(a!)", "Writes", ""),
 ):
     op(
         f"masked_scatter{_suffix}({_self}, Tensor mask, Tensor source) -> {_result}",
         doc=f"{_how} the elements of source, in order, where mask holds.",
-        constants=("mask",),
         grad={
             "self": "grad.masked_fill(mask, 0)",
             "source": "_masked_scatter_backward(grad, mask, source.shape)",
@@ -157,7 +157,7 @@ for _suffix, _self, _result, _how in (
     op(
         f"index_copy{_suffix}({_self}, int dim, Tensor index, Tensor source) -> {_result}",
         doc=f"{_how} the entries of source at the entries that index names along `dim`.",
-        constants=("index",),
+        native=f"index_copy_{_call}",
         grad={"self": "grad.index_fill(dim, index, 0)", "source": "grad.index_select(dim, index)"},
         out=True,
         like="self",
@@ -171,7 +171,7 @@ for _suffix, _self, _result, _how in (
             f"{_how} a number at the entries that index names along `dim`.",
             f"{_how} a 0-d tensor at the entries that index names along `dim`.",
         ),
-        constants=("index",),
+        native=f"index_fill_{_call}",
         grad={
             "self": "grad.index_fill(dim, index, 0)",
             # Each place once, however often it is named.
@@ -184,7 +184,6 @@ for _suffix, _self, _result, _how in (
         f"bool include_self=True) -> {_result}",
         doc=f"{_how} the elements of src folded in at the places that index names along `dim`: "
         "sum, prod, mean, amax or amin.",
-        constants=("index",),
         grad={
             "self, src": "_scatter_reduce_backward(grad, self, dim, index, src, reduce, "
             "include_self, result)"
@@ -195,10 +194,8 @@ for _suffix, _self, _result, _how in (
 backward_op(
     "_masked_scatter_backward(Tensor grad_output, Tensor mask, int[] size) -> Tensor",
     doc="The gradient of masked_scatter for its source.",
-    constants=("mask",),
     grad={"grad_output": "grad.new_zeros(grad_output.shape).masked_scatter(mask, grad)"},
     shape="size",
-    result="grad_output",
 )
 backward_op(
     "_scatter_reduce_backward(Tensor grad, Tensor self, int dim, Tensor index, Tensor src, "
@@ -225,7 +222,8 @@ _composite(
 
 
 def _inplace_view(schema: str, gradient: str, doc: str) -> None:
-    op(schema, doc=doc, grad={"self": gradient}, tags=("relayout",))
+    body = f"set_layout(self, views::{parse(schema).name[:-1]}(self.layout(), ...))"
+    op(schema, doc=doc, native=body, grad={"self": gradient}, tags=("relayout",))
 
 
 _SELF = "Tensor(a!) self"

@@ -64,7 +64,7 @@ for _name, _operands, _numbers in (
     )
 
 
-@body_of("_no_product(Tensor self, str name, ScalarType dtype) -> Tensor", variants="")
+@body_of("_no_product(Tensor self, str name, ScalarType dtype) -> Tensor")
 def _no_product(self: Any, name: Any, dtype: Any) -> Any:
     """Raises NotImplementedError: what products that have a dtype of their own do on the CPU."""
     ops.check_implemented(
@@ -132,7 +132,6 @@ backward_op(
     doc="grad_output.T @ input, leading dimensions folded into one.",
     grad={"grad_output": "linear(input.conj(), grad)", "input": "grad_output.conj().matmul(grad)"},
     shape="[grad_output[-1], input[-1]]",
-    result="grad_output",
 )
 backward_op(
     "_bmm(Tensor self, Tensor mat2) -> Tensor",
@@ -153,8 +152,6 @@ op(
     grad={
         "query, key, value": "_attention_backward(grad, query, key, value, mask, is_causal, scale)"
     },
-    constants=("mask",),
-    variants="",
     tags=("autocast_lower",),
     shape="[*broadcast(query[:-2], key[:-2], value[:-2], [] if mask is absent else mask[:-2]), "
     "query[-2], value[-1]]",

@@ -132,8 +132,6 @@ backward_op(
     doc="The gradient of nll_loss.",
     constants=("target", "weight", "total_weight"),
     grad={"grad_output": "nll_loss(grad, target, weight, reduction, ignore_index)"},
-    shape="input_size",
-    result="grad_output",
 )
 
 
@@ -260,7 +258,6 @@ op(
     ),
     dtypes=FLOATS,
     promotion="floating",
-    variants="",
     grad={
         "self": "grad * ((self - target) / ((1 - self) * self).clamp_min(1e-12))",
         "target": "grad * (self.neg().log1p().clamp_min(-100) - self.log().clamp_min(-100))",

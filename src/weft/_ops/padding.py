@@ -22,7 +22,6 @@ op(
     constants=("index", "weight"),
     grad={"self": "_resample_backward(grad, dim, self.size(dim), index, weight)"},
     tags=("by_channels",),
-    variants="",
     shape="resized(self, dim, index[0])",
     result="self",
 )
@@ -33,7 +32,6 @@ backward_op(
     constants=("index", "weight"),
     grad={"grad_output": "_resample(grad, dim, index, weight)"},
     shape="resized(grad_output, dim, size)",
-    result="grad_output",
 )
 
 
@@ -47,7 +45,6 @@ op(
         "self": "_spread_on_grid(grad, grid, self.shape, mode, padding, align_corners, order)",
         "grid": "_grid_gradient(grad, self, grid, mode, padding, align_corners, order)",
     },
-    variants="",
     shape="[self[0], self[1], *grid[1:-1]]",
     result="self",
 )

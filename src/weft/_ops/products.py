@@ -7,7 +7,7 @@ from typing import Any
 from weft._ops.table import backward_of, backward_op, body_of, op, ops
 
 
-@body_of("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", variants="", out="out")
+@body_of("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", out="out")
 def _cross(self: Any, other: Any, dim: Any) -> Any:
     """The vector product along `dim`, of 3 entries."""
     ops.check(
@@ -71,7 +71,6 @@ op(
         "self": "_distances_backward(grad, result, self, other, p)",
         "other": "_distances_backward(grad.mT, result.mT, other, self, p)",
     },
-    variants="",
     shape="[*broadcast(self[:-2], other[:-2]), self[-2], other[-2]]",
     result="self",
 )

@@ -16,7 +16,7 @@ _PAIR = (
 
 
 def _op(schema: str, doc: str, shape: str | None = None) -> None:
-    op(f"{schema} -> Tensor", doc=doc, variants="", tags=("nondifferentiable",), shape=shape)
+    op(f"{schema} -> Tensor", doc=doc, tags=("nondifferentiable",), shape=shape)
 
 
 _op(

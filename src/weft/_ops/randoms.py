@@ -14,72 +14,82 @@ _FORMAT = "MemoryFormat? memory_format=None"
 _GENERATOR = "Generator? generator=None"
 
 
-def _random(
-    schema: str,
-    doc: str,
-    variants: str | None = None,
-    factory: bool = False,
-    out: bool | None = None,
-    casts_out: bool = False,
+def _random(schema: str, doc: str, *tags: str, body: str = "", **rest: Any) -> None:
+    body = body or parse(f"{schema} -> Tensor").name
+    tags = ("random", "nondifferentiable", *tags)
+    op(f"{schema} -> Tensor", doc=doc, random=body, tags=tags, **rest)
+
+
+def _twins(
+    head: str, twin: str, doc: str, body: str, options: str = _OPTIONS, own: bool = False,
     **rest: Any,
-) -> None:
-    tags = (
-        ("random", "nondifferentiable", "factory") if factory else ("random", "nondifferentiable")
-    ) + (("casts_out",) if casts_out else ())
-    schema = f"{schema} -> Tensor"
-    name = parse(schema).name
-    op(schema, doc=doc, random=name, tags=tags, variants=variants, out=out, **rest)
+) -> None:  # fmt: skip
+    """A row, and one named `twin` with a generator. The body says GENERATOR; `own`: it is the one
+    of the second, in C++."""
+    args = head.split("(")[1]
+    for form, generator in ((head, ""), (f"{twin}({args}", "Generator? generator, ")):
+        text = body.replace("GENERATOR", "generator" if generator else "nullptr")
+        text = "" if own and generator else text
+        _random(f"{form}, *, {generator}{options})", doc, "factory", body=text, **rest)
 
 
-def _fresh(head: str, doc: str, options: str = _OPTIONS, shape: str = "size") -> None:
-    """A row and its twin with a generator: "rand(int[] size" and "rand.generator(...)"."""
-    name, args = head.split("(")
-    base, _, overload = name.partition(".")
-    with_generator = f"{base}.{overload}_generator" if overload else f"{base}.generator"
-    _random(f"{name}({args}, *, {options})", doc, factory=True, out=True, shape=shape)
-    with_generator = f"{with_generator}({args}, *, Generator? generator, {options})"
-    _random(with_generator, doc, factory=True, out=True, shape=shape)
-
-
-_fresh("rand(int[] size", "Uniform numbers in [0, 1).")
-_fresh("randn(int[] size", "Normal numbers of mean 0 and variance 1.")
-_fresh("randint(int high, int[] size", "Integers in [0, high).", _INT_OPTIONS)
-_fresh("randint.low(int low, int high, int[] size", "Integers in [low, high).", _INT_OPTIONS)
-_fresh("randperm(int n", "The integers 0 to n - 1 in random order.", _INT_OPTIONS, shape="[n]")
-
-
-def _like(head: str, doc: str, twin: str, **rest: Any) -> None:
-    """A row and its twin with a generator, which is named `twin`."""
-    for form, generator in ((head, ""), (f"{twin}({head.split('(')[1]}", "Generator? generator, ")):
-        _random(f"{form}, *, {generator}{_OPTIONS}, {_FORMAT})", doc, "f", True, **rest)
-
-
-_like(
-    "rand_like(Tensor self", "Uniform numbers in [0, 1), as many as in self.",
-    "rand_like.generator", like="self",
+_EMPTY = "empty(size, dtype, layout, device, pin_memory, {})"
+_FORM = "empty_like(self, dtype, layout, device, pin_memory, memory_format)"
+_SIZED: dict[str, Any] = {"out": True, "shape": "size"}
+_AS_SELF: dict[str, Any] = {"options": f"{_OPTIONS}, {_FORMAT}", "variants": "f"}
+_twins(
+    "rand(int[] size", "rand.generator", "Uniform numbers in [0, 1).",
+    f"uniform_({_EMPTY}, 0, 1, GENERATOR)", **_SIZED,
 )  # fmt: skip
-_like(
-    "randn_like(Tensor self", "Normal numbers of mean 0 and variance 1, as many as in self.",
-    "randn_like.generator", like="self",
+_twins(
+    "randn(int[] size", "randn.generator", "Normal numbers of mean 0 and variance 1.",
+    f"normal_({_EMPTY}, 0, 1, GENERATOR)", **_SIZED,
 )  # fmt: skip
-_like(
-    "randint_like(Tensor self, int high", "Integers in [0, high), as many as in self.",
-    "randint_like.generator", shape="self",
+_twins(
+    "randint(int high, int[] size", "randint.generator", "Integers in [0, high).",
+    "randint(0, high, size, GENERATOR, ...)", _INT_OPTIONS, **_SIZED,
 )  # fmt: skip
-_like(
-    "randint_like.low_dtype(Tensor self, int low, int high",
+_twins(
+    "randint.low(int low, int high, int[] size", "randint.low_generator",
+    "Integers in [low, high).",
+    "randint(low, high, size, GENERATOR, ...)", _INT_OPTIONS, own=True, **_SIZED,
+)  # fmt: skip
+_twins(
+    "randperm(int n", "randperm.generator", "The integers 0 to n - 1 in random order.",
+    "randperm(n, GENERATOR, ...)", _INT_OPTIONS, own=True, out=True, shape="[n]",
+)  # fmt: skip
+_twins(
+    "rand_like(Tensor self", "rand_like.generator",
+    "Uniform numbers in [0, 1), as many as in self.",
+    f"uniform_({_FORM}, 0, 1, GENERATOR)", like="self", **_AS_SELF,
+)  # fmt: skip
+_twins(
+    "randn_like(Tensor self", "randn_like.generator",
+    "Normal numbers of mean 0 and variance 1, as many as in self.",
+    f"normal_({_FORM}, 0, 1, GENERATOR)", like="self", **_AS_SELF,
+)  # fmt: skip
+_twins(
+    "randint_like(Tensor self, int high", "randint_like.generator",
+    "Integers in [0, high), as many as in self.",
+    f"random_({_FORM}, 0, high, GENERATOR)", shape="self", **_AS_SELF,
+)  # fmt: skip
+_twins(
+    "randint_like.low_dtype(Tensor self, int low, int high", "randint_like.low_generator_dtype",
     "Integers in [low, high), as many as in self.",
-    "randint_like.low_generator_dtype", shape="self",
+    f"random_({_FORM}, low, high, GENERATOR)", shape="self", **_AS_SELF,
 )  # fmt: skip
+_SAME = 'bernoulli_(Tensor::empty(self.sizes(), self.dtype(), self.device(), "bernoulli"), '
 _random(
     f"bernoulli(Tensor self, *, {_GENERATOR})",
     "1 with the probability that self holds, else 0.",
+    "casts_out",
+    body=f"{_SAME}self, generator)",
     out=True,
-    casts_out=True,
 )
 _random(
     f"bernoulli.p(Tensor self, float p, *, {_GENERATOR})",
     "1 with probability p, else 0, as many as in self.",
+    body=f"{_SAME}p, generator)",
 )
 # As in PyTorch, what is drawn counts as constant: the gradients are zeros.
 for _arguments, _doc, _moments in (
@@ -97,7 +107,8 @@ for _arguments, _doc, _moments in (
     )
 _random(
     f"normal.float_float(float mean, float std, int[] size, *, {_GENERATOR}, {_OPTIONS})",
-    "Normal numbers of one mean and deviation.", factory=True, out=True, shape="size",
+    "Normal numbers of one mean and deviation.", "factory", out=True, shape="size",
+    body=f"normal_({_EMPTY}, mean, std, generator)",
 )  # fmt: skip
 op(
     "poisson(Tensor self, Generator? generator=None) -> Tensor",
@@ -170,7 +181,7 @@ for _name, _arguments, _doc in (
     op(
         f"{_name}(Tensor(a!) self{_arguments}, *, {_GENERATOR}) -> Tensor(a!)",
         doc=_doc,
-        random=_name.partition(".")[0],
+        random="random_(self, 0, to, generator)" if _name == "random_.to" else _name.split(".")[0],
         tags=("random",),
         constants=("p",) if "Tensor p" in _arguments else (),
         grad={"self": "None"},

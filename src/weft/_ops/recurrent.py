@@ -10,7 +10,6 @@ from weft._ops.table import backward_of, backward_op, body_of, ops
     "_recurrent_layer(Tensor input, Tensor? batch_sizes, Tensor hidden, Tensor? memory, "
     "Tensor weight_ih, Tensor weight_hh, Tensor? bias_ih, Tensor? bias_hh, Tensor? projection, "
     "str mode, bool backwards) -> (Tensor, Tensor, Tensor)",
-    variants="",
 )
 def _recurrent_layer(
     input: Any, batch_sizes: Any, hidden: Any, memory: Any, weight_ih: Any, weight_hh: Any,
@@ -41,7 +40,6 @@ backward_op(
     doc="_recurrent_layer of inputs that have met their weight; also gives what its gradient "
     "reads: the gates before their activations, the memories and, with a projection, the hidden "
     "states before it.",
-    constants=("batch_sizes",),
     grad={
         "steps, hidden, memory, weight, bias, projection": "_recurrent_steps_backward(grads[0], "
         "grads[1], grads[2], steps, batch_sizes, hidden, memory, weight, bias, projection, "

@@ -9,6 +9,11 @@ from weft._ops.formulas import is_gradient_or_result
 from weft._ops.schema import Schema
 from weft._ops.table import TAGS, VARIANTS, Row, fail
 
+#: Tensors of these names are places or truth values: none has a gradient.
+CONSTANTS = (
+    "index", "indices", "mask", "permutation", "pivots", "inverse", "offsets", "batch_sizes",
+)  # fmt: skip
+
 
 def check(row: Row, known: Container[str]) -> None:
     """Raises TableError for a row that contradicts itself, or has one of the known keys."""
@@ -82,8 +87,8 @@ def _check_gradient(row: Row) -> None:
             arg.name
             for arg in row.schema.args
             if arg.base == "Tensor"
-            and arg.name
-            not in row.differentiable + row.constants + row.bool_inputs + row.int_inputs
+            and arg.name not in row.differentiable + row.constants + row.bool_inputs
+            and arg.name not in row.int_inputs + CONSTANTS
         ]
         if silent:
             fail(row.schema, "a gradient formula (or constants=) for every tensor", silent)

@@ -11,7 +11,6 @@ op(
     doc="The inverse of the matrices, and for each 0 or the number of a zero pivot (int32): the "
     "inverse of a singular one is NaN, unless check_errors raises LinAlgError.",
     grad={"A": "-(result0.mH.matmul(grads[0]).matmul(result0.mH))"},
-    variants="",
     tags=("autocast_float32",),
     out="inverse",
     shape="each(A, A[:-2])",
@@ -20,7 +19,6 @@ op(
     "linalg_inv(Tensor A) -> Tensor",
     doc="The inverse of the matrices.",
     compose="linalg_inv_ex(A, check_errors=True)[0]",
-    variants="",
     tags=("autocast_float32",),
     out="out",
 )
@@ -35,7 +33,6 @@ op(
     "linalg_det(Tensor A) -> Tensor",
     doc="The determinant of the matrices.",
     grad={"A": "_det_backward(grad, A, result)"},
-    variants="",
     out="out",
     shape="A[:-2]",
     result="A",
@@ -55,7 +52,6 @@ op(
     "linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)",
     doc="The sign of the determinant and the logarithm of its absolute value.",
     grad={"A": "_slogdet_backward(grads[0], grads[1], A, result0)"},
-    variants="",
     out="out",
     shape="A[:-2]",
     tags=("autocast_float32",),
@@ -110,7 +106,6 @@ def _solve_backward_matrix(upstream: Any, result: Any, vector: Any) -> Any:
 
 @body_of(
     "linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor",
-    variants="",
     out="out",
     tags=("autocast_float32",),
 )
@@ -145,7 +140,6 @@ def _triangle(self: Any, upper: Any, without_diagonal: Any) -> Any:
 @body_of(
     "linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, "
     "bool unitriangular=False) -> Tensor",
-    variants="",
     out="out",
     tags=("autocast_float32",),
 )

@@ -99,7 +99,6 @@ op(
     "special_ndtr(Tensor self) -> Tensor",
     doc="The distribution function of the standard normal: erfc(-self / sqrt(2)) / 2.",
     compose="(self * -0.7071067811865476).erfc() * 0.5",
-    variants="",
     out="out",
     tags=("casts_out",),
 )
@@ -121,7 +120,6 @@ _native(
     promotion="floating",
     dtypes=FLOATS,
     grad={"self": "grad * where(self > 0, -self.log() - 1, where(self == 0, inf, nan))"},
-    variants="",
     inplace=None,
 )
 def _entr(self: Any) -> Any:
@@ -140,7 +138,6 @@ _SLOPE = "grad * other.log1p().masked_fill((self == 0).logical_and(other <= -1),
     promotion="floating",
     dtypes=FLOATS,
     grad={"self": _SLOPE, "other": "grad * self / (other + 1)"},
-    variants="",
     inplace=None,
 )
 def _x_log1p(self: Any, other: Any) -> Any:
@@ -154,28 +151,25 @@ op(
     "special_zeta(Tensor self, Tensor other) -> Tensor",
     doc="Hurwitz's zeta: the sum of (other + k) ** -self over k = 0, 1, ...",
     tags=("nondifferentiable", "casts_out"),
-    variants="",
     shape="broadcast(self, other)",
 )
 op(
     "_special_bessel(Tensor self, str kind) -> Tensor",
     doc="A Bessel function by its name in weft.special: bessel_j0, modified_bessel_k1, ...",
     tags=("nondifferentiable",),
-    variants="",
     shape="self",
 )
 op(
     "_special_polynomial(Tensor x, Tensor n, str kind) -> Tensor",
     doc="The orthogonal polynomial of degree n by its name in weft.special, at x.",
     tags=("nondifferentiable",),
-    variants="",
     shape="broadcast(x, n)",
 )
 
 # ---- incomplete gamma functions, and derivatives of samples ----
 
 
-@body_of("_no_derivative(Tensor grad, str op, str name) -> Tensor", variants="")
+@body_of("_no_derivative(Tensor grad, str op, str name) -> Tensor")
 def _no_derivative(grad: Any, op: Any, name: Any) -> Any:
     """Raises NotImplementedError: stands in formulas for the derivative that nobody wrote."""
     ops.check_implemented(
@@ -204,7 +198,6 @@ op(
         name: f"_no_derivative(grad, '_standard_gamma_grad', '{name}')"
         for name in ("self", "output")
     },
-    variants="",
     shape="broadcast(self, output)",
 )
 op(
@@ -215,7 +208,6 @@ op(
         name: f"_no_derivative(grad, '_dirichlet_grad', '{name}')"
         for name in ("x", "alpha", "total")
     },
-    variants="",
     shape="broadcast(x, alpha)",
 )
 

@@ -9,7 +9,6 @@ op(
     doc="scale times the transform over `dim` (sign -1), or its unscaled inverse (1).",
     native="fft_complex",
     grad={"self": "_fft(grad, dim, -sign, scale)"},
-    variants="",
     like="self",
 )
 op(
@@ -17,7 +16,6 @@ op(
     doc="scale times the first half of the transform of real numbers along `dim`.",
     native="fft_half",
     grad={"self": "_fft_half_backward(grad, dim, self.size(dim), scale)"},
-    variants="",
     shape="halved(self, dim)",
 )
 op(
@@ -25,7 +23,6 @@ op(
     doc="scale times the unscaled inverse of the half spectrum of n real numbers along `dim`.",
     native="fft_real",
     grad={"self": "_fft_real_backward(grad, dim, scale)"},
-    variants="",
     shape="resized(self, dim, n)",
     result="real",
 )

@@ -157,7 +157,6 @@ def _norm_p_backward(grad: Any, self: Any, result: Any, p: Any, dim: Any) -> Any
 @body_of(
     "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, "
     "ScalarType? dtype=None) -> Tensor",
-    variants="",
     tags=("fusible",),
     shape="reduced(self, dim, keepdim)",
 )

@@ -235,8 +235,9 @@ def op(
     the formulas that are of its tensors. Names of `inplace` and `out` are of the first one.
 
     One body: `pointwise` (a function over symbolic scalars), `reduce` or `rowwise` (over a row),
-    `view` and `native` and `random` (the name of a C++ function), `compose` (an expression or a
-    function over other rows). Without one, `native` by the operator's own name.
+    `view`, `native`, `random` (the name of a C++ function, or a call in which "..." stands for the
+    arguments that it does not name), `compose` (an expression or a function over other rows).
+    Without one, `native` by the operator's own name.
 
     - promotion: how input dtypes give the compute dtype: "common", "floating" or "sum".
     - result: dtype of each result: "compute", "bool", "int64", "real" or "truth" (bool, but uint8
@@ -249,7 +250,7 @@ def op(
     - inplace_grad: formulas of the in-place form that read its result, not what it overwrites; used
       where the condition inplace_grad_when holds of the other arguments. Otherwise a node keeps a
       copy of what is overwritten.
-    - constants: tensor arguments without gradient (indices, masks, statistics).
+    - constants: tensor arguments without gradient that are not named as indices or masks are.
     - no_gradient: tensor arguments whose gradient nobody wrote: one that requires grad raises.
     - variants: where Python sees it: "f" function, "m" method, "nn" weft.nn.functional, "" nowhere.
     - inplace_variants: where Python sees the in-place form; by default a method, and a function as
@@ -318,7 +319,7 @@ def _row(family: str, given: Mapping[str, Any]) -> Row:
     if len(bodies) > 1:
         fail(schema, "at most one body", sorted(bodies))
     ((kind, body),) = (bodies or {"native": schema.name}).items()
-    first = schema.args[0] if schema.args else None
+    takes_self = bool(schema.args) and schema.args[0].name == "self" and schema.args[0].is_tensor
     numbers = [a.name for a in schema.args if a.type in ("float", "int", "bool")]
     weak, grad, tags = tuple(given["weak"]), _by_names(given["grad"]), frozenset(given["tags"])
     if len(given["schemas"]) > 1:
@@ -326,9 +327,12 @@ def _row(family: str, given: Mapping[str, Any]) -> Row:
         weak = tuple(name for name in weak if name not in tensors)
         own = {names: text for names, text in grad.items() if tensors.issuperset(names)}
         tags, grad = tags if len(own) == len(grad) else tags - _OF_TENSORS, own
-    inplace, out = given["inplace"], given["out"]
-    variants = _default_variants(first) if given["variants"] is None else given["variants"]
-    inplace_variants = given["inplace_variants"]
+    inplace, result = given["inplace"], given["result"]
+    if isinstance(inplace, _Auto):
+        inplace = schema.overload if kind == "pointwise" and takes_self else None
+    variants, inplace_variants = given["variants"], given["inplace_variants"]
+    if variants is None:
+        variants = _default_variants(schema, takes_self)
     if inplace_variants is None:
         inplace_variants = _default_inplace_variants(schema, kind, variants)
     return Row(
@@ -338,7 +342,7 @@ def _row(family: str, given: Mapping[str, Any]) -> Row:
         doc=given["doc"],
         family=family,
         promotion=given["promotion"],
-        result=_per_result(schema, given["result"]),
+        result=(result,) * len(schema.returns) if isinstance(result, str) else tuple(result),
         dtypes=tuple(given["dtypes"]),
         bool_inputs=tuple(given["bool_inputs"]),
         int_inputs=tuple(given["int_inputs"]),
@@ -351,8 +355,8 @@ def _row(family: str, given: Mapping[str, Any]) -> Row:
         no_gradient=tuple(given["no_gradient"]),
         tags=tags,
         variants=variants,
-        inplace=_default_inplace(schema, kind, first) if isinstance(inplace, _Auto) else inplace,
-        out=_out_overload(schema, kind, out),
+        inplace=inplace,
+        out=_out_overload(schema, kind, given["out"]),
         inplace_variants=inplace_variants,
         validate=given["validate"],
         per_row=tuple(given["per_row"]),
@@ -361,8 +365,13 @@ def _row(family: str, given: Mapping[str, Any]) -> Row:
 
 
 def backward_op(*schemas: str, tags: Sequence[str] = (), **rest: Any) -> None:
-    """A row that only gradient formulas call: no place in Python, no derived forms."""
+    """A row that only gradient formulas call: no place in Python, no derived forms. A native one
+    that is given `grad_output` has its dtype and, where it is told, `input_size`."""
     rest = {"inplace": None, "out": None, "variants": "", **rest}
+    native = rest.keys().isdisjoint(KINDS)
+    if native and "(Tensor grad_output" in schemas[0] and schemas[0].endswith("-> Tensor"):
+        sized = {"shape": "input_size"} if "int[] input_size" in schemas[0] else {}
+        rest = {"result": "grad_output", **sized, **rest}
     op(*schemas, tags=("backward", *tags), **rest)
 
 
@@ -397,24 +406,15 @@ def _caller_family() -> str:
     return str(frame.f_globals.get("__name__", "")).rpartition(".")[2] if frame else ""
 
 
-def _per_result(schema: Schema, result: str | Sequence[str]) -> tuple[str, ...]:
-    return (result,) * len(schema.returns) if isinstance(result, str) else tuple(result)
-
-
 def _by_names(formulas: Mapping[str, str] | None) -> dict[tuple[str, ...], str]:
     """The key "a, b" of a formula as ("a", "b")."""
     return {tuple(map(str.strip, key.split(","))): text for key, text in (formulas or {}).items()}
 
 
-def _default_variants(first: Arg | None) -> str:
-    if first is not None and first.name == "self" and first.is_tensor:
-        return "m" if first.is_written else "fm"
-    return "f"
-
-
-def _default_inplace(schema: Schema, kind: str, first: Arg | None) -> str | None:
-    takes_self = first is not None and first.name == "self" and first.is_tensor
-    return schema.overload if kind == "pointwise" and takes_self else None
+def _default_variants(schema: Schema, takes_self: bool) -> str:
+    if schema.name.startswith(("_", "linalg_", "special_")):  # hidden, or of packages
+        return ""
+    return ("m" if schema.args[0].is_written else "fm") if takes_self else "f"
 
 
 def _default_inplace_variants(schema: Schema, kind: str, variants: str) -> str:
