@@ -333,3 +333,32 @@ def test_data_loader_shuffles_alike() -> None:
             ]
         )
     assert orders[0] == orders[1]
+
+
+BATCHES: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "normal": lambda lib, x, y: lib.normal(x, y),
+    "normal of deviations": lambda lib, x, y: lib.normal(0.5, y),
+    "normal of rows": lambda lib, x, y: lib.normal(x, y[0]),
+    "binomial": lambda lib, x, y: lib.binomial((9 * x).floor() + 0 * y, y),
+    **{
+        name: lambda lib, x, y, name=name: getattr(lib.nn.functional, name)(x, 0.5, True)
+        for name in ("dropout", "dropout1d", "alpha_dropout", "feature_alpha_dropout")
+    },
+}
+
+
+@pytest.mark.parametrize("in_dims", [(0, 0), (0, None), (None, 0), (None, None)])
+@pytest.mark.parametrize("name", BATCHES)
+def test_samples_of_a_batch_draw_as_the_whole_batch(name: str, in_dims: Any) -> None:
+    results = []
+    for lib in LIBRARIES:
+        values = lib.linspace(0.1, 0.9, 81).reshape(3, 3, 3, 3)
+        x, y = (values if dim is not None else values[1] for dim in in_dims)
+        lib.manual_seed(4)
+        mapped = lib.vmap(
+            lambda x, y, mark, lib=lib: BATCHES[name](lib, x, y) + mark,
+            (*in_dims, 0),
+            randomness="different",
+        )
+        results.append(array(mapped(x, y, lib.zeros(3))))
+    np.testing.assert_allclose(*results, rtol=1e-6, atol=1e-6)

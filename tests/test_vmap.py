@@ -462,6 +462,45 @@ def test_one_tensor_cannot_hold_what_samples_draw() -> None:
         weft.vmap(lambda x: x + weft.zeros(4).normal_(), randomness="different")(weft.zeros(2, 4))
 
 
+IN_PLACE: dict[str, Callable[[Tensor], Tensor]] = {
+    **{
+        name: lambda x, name=name: getattr(x, f"{name}_")()
+        for name in ("digamma", "i0", "square", "nan_to_num", "logit", "sin", "t", "squeeze")
+    },
+    "clamp": lambda x: x.clamp_(0.3),
+    "index_add": lambda x: x.index_add_(0, weft.tensor([1, 0]), x + 1),
+    "index_fill": lambda x: x.index_fill_(1, weft.tensor([1]), 7.0),
+    "masked_scatter": lambda x: x.masked_scatter_(x > 0.5, -x),
+    "put": lambda x: x.put_(weft.tensor([1, 0]), weft.ones(2)),
+    "scatter": lambda x: x.scatter_(1, weft.tensor([[1], [0]]), x[:, :1] + 2),
+    "squeeze.dims": lambda x: x.unsqueeze_(1).squeeze_((1,)),
+    "swapaxes": lambda x: x.swapaxes_(-1, 0),
+    "transpose": lambda x: x.transpose_(0, 1),
+    "unsqueeze": lambda x: x.unsqueeze_(-1),
+}
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_operators_in_place_give_the_tensor_itself(name: str, requires_grad: bool) -> None:
+    def changes(x: Tensor) -> tuple[Tensor, ...]:
+        own = x.clone()
+        view = own.view_as(own)
+        result = IN_PLACE[name](own)
+        assert result is own
+        view.mul_(2)
+        result.add_(1)
+        return own, view, own * 3
+
+    x = (weft.arange(12.0).reshape(3, 2, 2) / 13 + 0.02).requires_grad_(requires_grad)
+    at_once, rows = weft.vmap(changes)(x), [changes(each) for each in x]
+    for ours, each in zip(at_once, map(weft.stack, zip(*rows))):
+        weft.testing.assert_close(ours, each)
+        if requires_grad:
+            found = [weft.autograd.grad(y.sum(), x, retain_graph=True) for y in (ours, each)]
+            weft.testing.assert_close(*found)
+
+
 # What is refused ----------------------------------------------------------------------------------
 
 ASKS = "vmap: expected a function that asks no tensor of the batch for its elements, got "

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from weft import _C
 from weft._C import Tensor
+from weft.autograd.grad_mode import no_grad
+from weft.func._batched import seen_by
 from weft.func._operators import Operator
 from weft.func._rules import (
     BY_KIND,
@@ -91,6 +93,16 @@ def _squeeze(level: Level, op: Operator, given: Sequence[Any]) -> Any:
 def _unsqueeze(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     """The dimension may be one more than there are."""
     return shifted_call(level, op, given, rank_of(given) + 1)
+
+
+@rule("squeeze_", "swapaxes_", "t_", "transpose_", "unsqueeze_")
+def _relaid(level: Level, op: Operator, given: Sequence[Any]) -> Any:
+    """The tensor gets the samples of the view, and the layout of one of them."""
+    seen = given[0]
+    view = getattr(_aten, op.name[:-1])(*given)
+    with seen_by(None), no_grad():
+        op.call(given)
+    seen.__dict__["_batch"] = view.__dict__["_batch"]
 
 
 @rule("cat")

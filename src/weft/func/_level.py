@@ -99,9 +99,10 @@ class Level:
                 return op.call(given)
         self._check(op, given)
         try:
-            return rule_of(op)(self, op, given)
+            result = rule_of(op)(self, op, given)
         except Unbatchable:
-            return self.one_by_one(op.name, op.call, given)
+            result = self.one_by_one(op.name, op.call, given)
+        return given[0] if op.in_place else result
 
     def override(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Something that is no operator of the table was asked of a tensor."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from weft import _C
 from weft._C import Tensor
 from weft.func._operators import Operator
+from weft.func._rules import inserted
 
 if TYPE_CHECKING:
     from weft.func._level import Level
@@ -47,15 +48,21 @@ def _different(level: Level, op: Operator, given: Sequence[Any]) -> Any:
             size = list(size) if isinstance(size, (list, tuple)) else [size]
             changed[sizes[0]] = [level.size, *size]
             return level.wrap(op.call(changed))
-        alone = [i for i, value in enumerate(given) if isinstance(value, Tensor)]
-        if alone == [0] and op.name not in _ALONG_ROWS:
-            samples = level.expanded(given[0])
-            made = op.call([samples, *given[1:]])
+        ranks = [each.dim() for each in given if isinstance(each, Tensor)]
+        if ranks and op.name not in _ALONG_ROWS and not (op.in_place and ranks[0] < max(ranks)):
+            made = op.call([_aligned(level, each, max(ranks)) for each in given])
             return given[0] if op.in_place else level.wrap(made)
     return level.one_by_one(op.name, op.call, list(_spread(level, given)))
 
 
 _ALONG_ROWS = ("multinomial",)  # draws without replacement, from the elements of a row
+
+
+def _aligned(level: Level, value: Any, rank: int) -> Any:
+    """A tensor as those of all samples, each with as many dimensions as the largest operand has."""
+    if not isinstance(value, Tensor):
+        return value
+    return inserted(level.expanded(value), rank - value.dim())
 
 
 def _spread(level: Level, given: Sequence[Any]) -> Any:

@@ -19,10 +19,10 @@ def _check(function: str, p: float) -> None:
         raise ValueError(f"{function}: expected p between 0 and 1, got {p}")
 
 
-def _noise(input: Tensor, channels: bool) -> Tensor:
-    """A number for each element, or for each channel."""
+def _noise(input: Tensor, channels: bool, p: float) -> Tensor:
+    """1 for an element that stays, or for a channel, else 0."""
     shape = list(input.shape[:2]) + [1] * (input.dim() - 2) if channels else input.shape
-    return input.new_empty(shape)  # of the batch, under vmap
+    return _C._aten.bernoulli(input.new_empty(shape), 1 - p)  # of the batch, under vmap
 
 
 def _zero(input: Tensor) -> Tensor:
@@ -35,7 +35,7 @@ def _channels(function: str, input: Tensor, p: float, training: bool, inplace: b
         raise RuntimeError(f"{function}: expected at least 2 dims, got shape {tuple(input.shape)}")
     if not training or p == 0 or input.numel() == 0:
         return input
-    noise = _zero(input) if p == 1 else _noise(input, True).bernoulli_(1 - p).div_(1 - p)
+    noise = _zero(input) if p == 1 else _noise(input, True, p).div_(1 - p)
     return input.mul_(noise) if inplace else input * noise
 
 
@@ -175,7 +175,7 @@ def _alpha(
             raise NotImplementedError(
                 f"{function}: expected a floating or complex dtype, got {input.dtype}"
             )
-        noise = _noise(input, channels).bernoulli_(1 - p)
+        noise = _noise(input, channels, p)
         scale = ((_FLOOR**2 * p + 1) * (1 - p)) ** -0.5
         result = input * (noise * scale) + ((noise - 1) * -_FLOOR + -_FLOOR * p) * scale
     return input.copy_(result) if inplace else result
