@@ -501,6 +501,24 @@ def test_operators_in_place_give_the_tensor_itself(name: str, requires_grad: boo
             weft.testing.assert_close(*found)
 
 
+DECIDES: dict[str, Callable[[Tensor], Tensor]] = {
+    "max_unpool1d": lambda x: weft.nn.functional.max_unpool1d(
+        *weft.nn.functional.max_pool1d(x, 2, return_indices=True), 2
+    ),
+    "ctc_loss": lambda x: weft.nn.functional.ctc_loss(
+        x.log_softmax(-1), (x[0, :, :1] > 2).int() + 1, [2, 1], [1, 1], reduction="none"
+    ),
+}
+
+
+@pytest.mark.parametrize("in_dims", [(0,), (-1,)])
+@pytest.mark.parametrize("name", DECIDES)
+def test_functions_that_decide_by_elements_run_sample_by_sample(name: str, in_dims: Any) -> None:
+    x = weft.randn(2, 2, 2, 2)
+    rows = weft.stack([DECIDES[name](each) for each in x.unbind(in_dims[0])])
+    weft.testing.assert_close(weft.vmap(DECIDES[name], in_dims)(x), rows)
+
+
 # What is refused ----------------------------------------------------------------------------------
 
 ASKS = "vmap: expected a function that asks no tensor of the batch for its elements, got "

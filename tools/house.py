@@ -221,7 +221,7 @@ PURPOSES = (
     Purpose(
         "transforms of functions",
         1_600,
-        2_886,
+        2_894,
         "src/weft/func/* src/weft/autograd/forward_ad.py",
     ),
     Purpose(

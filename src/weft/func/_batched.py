@@ -16,6 +16,10 @@ from weft._C import Tensor
 from weft._runtime.samples import whole
 
 
+class Refused(RuntimeError):
+    """What all samples cannot do at once, but each alone."""
+
+
 @contextmanager
 def seen_by(level: Any) -> Iterator[None]:
     """Within, operators of this thread go to `level`; None: they run."""

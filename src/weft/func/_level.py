@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from weft import _C
 from weft._C import Tensor
 from weft.func import _layouts, _products, _random  # noqa: F401  (their rules)
-from weft.func._batched import has_history, recorded_by, seen_by
+from weft.func._batched import Refused, has_history, recorded_by, seen_by
 from weft.func._operators import Operator, operator
 from weft.func._overrides import OVERRIDES
 from weft.func._rules import Unbatchable, rule_of
@@ -114,7 +114,7 @@ class Level:
             raise RuntimeError(f"vmap: expected operators without out=, got {op.name} with it")
         for argument, value in zip(op.arguments, given):
             if argument.is_written and self.samples(value) is None:
-                raise RuntimeError(
+                raise Refused(
                     f"vmap: expected {op.name} in place on a tensor of the batch, got one that is "
                     "the same for all samples; make it of a tensor of the batch, as new_zeros() "
                     "does, or use the operator that is not in place"
@@ -132,7 +132,7 @@ class Level:
     def refuse_decision(self, what: str, given: Any) -> None:
         """Raises where Python would learn an element of the batch, which differ by sample."""
         if self.holds(given):
-            raise RuntimeError(
+            raise Refused(
                 f"vmap: expected a function that asks no tensor of the batch for its elements, got "
                 f"{what}: samples may differ; use operators such as where() instead"
             )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from weft import _C
 from weft._C import Tensor
 from weft._runtime.rules import Rules
-from weft.func._batched import has_history, seen_by
+from weft.func._batched import Refused, has_history, seen_by
 from weft.jit.tracing import indexing as _indexing  # noqa: F401  (its overrides, too)
 from weft.jit.tracing import overrides as traced
 
@@ -206,8 +206,12 @@ def _custom_operator(level: Level, operator: Any, given: list[Any]) -> Any:
 
 @OVERRIDES("library")
 def _library(level: Level, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A function that decides by sizes: those of all samples are the same."""
-    return function._weft_unwrapped(*args, **kwargs)
+    """A function that decides by sizes: those of all samples are the same. One that asks for
+    elements runs sample by sample."""
+    try:
+        return function._weft_unwrapped(*args, **kwargs)
+    except Refused:
+        return _call(level, function, *args, **kwargs)
 
 
 @OVERRIDES("weft.manual_seed")
