@@ -312,6 +312,15 @@ FUNCTIONAL = """
     frozen = functorch.make_functional(model, disable_autograd_tracking=True)[1]
     print(len(params), params[0].requires_grad, frozen[0].requires_grad, model[0].weight.requires_grad)
 
+    from functorch.experimental import chunk_vmap, replace_all_batch_norm_modules_
+    from functorch.experimental.control_flow import cond, map
+    rows = torch.arange(10.0).reshape(5, 2)
+    assert replace_all_batch_norm_modules_ is torch.func.replace_all_batch_norm_modules_
+    assert chunk_vmap(torch.sum, 1, chunks=3)(rows.T.clone()).equal(rows.sum(1))
+    assert cond(True, torch.sin, torch.cos, (rows,)).equal(rows.sin())
+    total, turned = map(lambda x, y: (x[0].sum() * y, x[1].T), (rows, rows[:, :, None]), 2)
+    assert total.equal(2 * rows.sum(1)) and turned.equal(rows[:, None])
+
     class Scaled(torch.nn.Linear):
         def forward(self, x):
             return super().forward(x) * self.scale

@@ -177,7 +177,7 @@ PURPOSES = (
     Purpose(
         "weft under the name torch",
         1_210,
-        1_537,
+        1_571,
         "src/weft/compat/* src/weft/hub.py src/weft/futures.py "
         "src/weft/nn/modules/utils.py src/weft/nn/modules/syncbatchnorm.py",
     ),
@@ -221,7 +221,7 @@ PURPOSES = (
     Purpose(
         "transforms of functions",
         1_600,
-        2_894,
+        2_899,
         "src/weft/func/* src/weft/autograd/forward_ad.py",
     ),
     Purpose(

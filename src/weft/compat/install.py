@@ -53,6 +53,9 @@ def _spec(name: str) -> ModuleSpec | None:
     return next((spec for spec in found if spec is not None), None)
 
 
+_FUNCTORCH = ("functorch", "functorch.experimental", "functorch.experimental.control_flow")
+
+
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds torch.nn as weft.nn: the same module, so that classes and settings are the same.
 
@@ -62,9 +65,11 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: Any = None
     ) -> ModuleSpec | None:
-        if fullname == "functorch":
+        if fullname in _FUNCTORCH:
             file = Path(__file__).with_name("functorch.py")
-            return importlib.util.spec_from_file_location(fullname, file)
+            return importlib.util.spec_from_file_location(
+                fullname, file, submodule_search_locations=[]
+            )
         if not fullname.startswith("torch."):
             return None
         if not names.is_module(fullname) and source_of(fullname) is None:

@@ -143,6 +143,11 @@ def broadcast_dims(dims: Dims, tree: Any) -> list[Any] | None:
     return found
 
 
+def batch_size(in_dims: Dims, args: tuple[Any, ...]) -> int:
+    """The size of the dimension that is mapped."""
+    return _size(*_inputs(in_dims, args)[:2])
+
+
 def _size(leaves: list[Any], dims: list[Any]) -> int:
     sizes = [leaf.size(dim) for leaf, dim in zip(leaves, dims) if dim is not None]
     if not sizes:
