@@ -131,9 +131,15 @@ class TestFunction:
                 assert ctx.needs_input_grad == (True, False, False)
                 return ctx.scale * ctx.n * x ** (ctx.n - 1) * grad, None, None
 
-        assert Power.apply(leaf(2), 2).item() == 8
+        class OfClass(Power):
+            @classmethod
+            def forward(cls, x: weft.Tensor, n: int = 3, scale: float = 2.0) -> weft.Tensor:
+                return scale * x**n
+
+        assert Power.apply(leaf(2), 2).item() == OfClass.apply(leaf(2), 2).item() == 8
         for given in ((), (2,), (2, 1.0)):
-            assert gradcheck(lambda x, given=given: Power.apply(x, *given), leaf(1.5, -1))
+            for kind in (Power, OfClass):
+                assert gradcheck(lambda x, f=kind.apply, args=given: f(x, *args), leaf(1.5, -1))
 
     def test_mark_dirty(self) -> None:
         class Double(Function):
