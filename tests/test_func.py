@@ -72,11 +72,37 @@ def dual(lib: Any) -> Any:
         layer.bias = vector(lib, 3)
         changed = d.clone().mul_(3)
         changed[0] = 7
+        own = fw.make_dual(vector(lib), t.clone())
+        before = own * 2
+        own[1:] = own[:-1].clone().mul_(3)
         outputs = [mixed(lib, d), layer(d), changed, d, x, d.detach(), d.argmax()]
+        outputs += [own, own.sin(), before]
         return [tuple(fw.unpack_dual(each)) for each in outputs]
 
 
+def written_to(transform: Callable[[Any, Any, Any], Any]) -> Callable[[Any], Any]:
+    """A transform of a function that writes to its argument, and the argument afterwards."""
+
+    def program(lib: Any) -> Any:
+        def f(x: Any) -> Any:
+            made = x.new_zeros(4)
+            made[1:] = x[:-1]  # not captured: the function made it
+            x.mul_(2)
+            x[0] = made.sum()
+            return x * made.cos().add_(x)
+
+        x = vector(lib)
+        return transform(lib, f, x), x
+
+    return program
+
+
 PROGRAMS: dict[str, Callable[[Any], Any]] = {
+    "in_place_jvp": written_to(lambda t, f, x: t.func.jvp(f, (x,), (x.cos(),))),
+    "in_place_jacfwd": written_to(lambda t, f, x: t.func.jacfwd(f)(x)),
+    "in_place_vmap": written_to(
+        lambda t, f, x: t.vmap(lambda x: t.func.jvp(f, (x,), (x.cos(),)))(x.expand(3, 4).clone())
+    ),
     "grad": lambda t: t.func.grad(lambda x: mixed(t, x).sum())(vector(t)),
     "grad_argnums": lambda t: t.func.grad(lambda x, y: (x * y.sin()).sum(), argnums=(1, 0))(
         vector(t), vector(t, shift=1.0)
@@ -283,7 +309,13 @@ ERRORS: dict[str, Fails] = {
     ),
     "in_place": (
         lambda: weft.func.grad(lambda x: x.mul_(2).sum())(vector(weft)),
-        RuntimeError, "func: expected arguments that are not changed in place",
+        RuntimeError, "mul_: expected a tensor that the function under a transform made",
+    ),
+    "in_place_nested": (
+        lambda: weft.func.grad(
+            lambda x: weft.func.jvp(lambda x: x.mul_(2).sum(), (x * 1,), (x,))[1]
+        )(vector(weft)),
+        RuntimeError, "func: expected arguments with gradients of the caller's that are not",
     ),
     "no_level": (
         lambda: forward_ad(weft).make_dual(vector(weft), vector(weft)),
@@ -339,6 +371,42 @@ def test_errors_name_what_they_got(name: str) -> None:
     call, error, text = ERRORS[name]
     with pytest.raises(error, match=text):
         call()
+
+
+WRITES: dict[str, Callable[[Any, Any], Any]] = {
+    "add_": lambda captured, x: captured.add_(x),
+    "assignment": lambda captured, x: captured.__setitem__(0, x.sum()),
+    "view": lambda captured, x: captured.view(2, 2).copy_(x.view(2, 2)),
+}
+
+
+@pytest.mark.parametrize("library", ["weft", "torch"])
+@pytest.mark.parametrize("name", WRITES)
+def test_functions_write_to_nothing_captured(name: str, library: str) -> None:
+    lib = weft if library == "weft" else pytest.importorskip("torch")
+    captured, x = vector(lib), vector(lib)
+
+    def f(x: Any) -> Any:
+        WRITES[name](captured, x)
+        return x.sum()
+
+    for transform in (lib.func.grad, lib.func.jacrev, lib.func.jacfwd, lib.func.hessian):
+        with pytest.raises(RuntimeError, match=r"in.place"):
+            transform(f)(x)
+    for run in (lambda: lib.func.vjp(f, x), lambda: lib.func.jvp(f, (x,), (x,))):
+        with pytest.raises(RuntimeError, match=r"in.place"):
+            run()
+    assert captured.tolist() == x.tolist() and not captured.requires_grad
+    WRITES[name](captured, x)  # outside of transforms
+
+
+def test_functions_write_to_running_statistics() -> None:
+    x, mean, variance = matrix(weft, 5, 3), weft.zeros(3), weft.ones(3)
+    mean, variance = mean.double(), variance.double()
+    weft.func.grad(lambda x: weft.nn.functional.batch_norm(x, mean, variance, training=True).sum())(
+        x
+    )
+    assert mean.count_nonzero() == 3 and not mean.requires_grad
 
 
 def test_dual_levels() -> None:

@@ -483,6 +483,26 @@ def test_cond(lib: Any) -> None:
             lib.cond(pred, *branches, operands)
 
 
+@both
+def test_while_loop(lib: Any) -> None:
+    def below(n: Any, x: Any) -> Any:
+        return n < 5
+
+    def doubled(n: Any, x: Any) -> Any:
+        return n + 1, x * 2
+
+    for start, steps in ((2, 3), (7, 0)):
+        n, x = lib.while_loop(below, doubled, (lib.tensor(start), lib.ones(2)))
+        assert (n.item(), x.tolist()) == (start + steps, [2**steps] * 2)
+    for condition, body, carried in (
+        (below, doubled, lib.ones(2)),
+        (below, lambda n, x: (n + 1,), (lib.tensor(2), lib.ones(2))),
+        (lambda n, x: n, doubled, (lib.tensor(2), lib.ones(2))),
+    ):
+        with pytest.raises(RuntimeError):
+            lib.while_loop(condition, body, carried)
+
+
 def _more(x: weft.Tensor, by: float) -> weft.Tensor:
     return x + by
 

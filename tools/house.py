@@ -163,7 +163,7 @@ PURPOSES = (
         "src/weft/storage.py src/weft/_tensor/storage_methods.py src/weft/_tensor/mapped.py "
         "src/weft/_runtime/fork_lock.py",
     ),
-    Purpose("core and autograd", 7_000, 7_035, "csrc/core/* csrc/autograd/*"),
+    Purpose("core and autograd", 7_000, 7_095, "csrc/core/* csrc/autograd/*"),
     Purpose(
         "overriding operators: __torch_function__",
         1_000,
@@ -221,7 +221,7 @@ PURPOSES = (
     Purpose(
         "transforms of functions",
         1_600,
-        2_899,
+        2_918,
         "src/weft/func/* src/weft/autograd/forward_ad.py",
     ),
     Purpose(
@@ -249,7 +249,7 @@ PURPOSES = (
         "src/weft/nn/utils/parametriz* src/weft/nn/utils/*prun*.py src/weft/nn/utils/*_norm.py "
         "src/weft/nn/modules/lazy*",
     ),
-    Purpose("functions of torch in Python", 2_400, 2_690, "src/weft/_functions/*"),
+    Purpose("functions of torch in Python", 2_400, 2_721, "src/weft/_functions/*"),
     Purpose("networks as operators: torch.lstm", 800, 800, "src/weft/nn/_operators/*"),
     Purpose("layers, optimizers, files, small packages", 15_000, 26_338, "src/weft/*"),
 )

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "autograd/anomaly.h"
 #include "autograd/arith.h"
 #include "autograd/hooks.h"
 #include "core/fork.h"
+#include "core/transforms.h"
 #include "ops/view_dtype.h"
 
 namespace weft::autograd {
@@ -183,8 +185,36 @@ void refresh_view(const Tensor& view) {
   if (is_stale_view(meta)) old = renew_history(view, meta);
 }
 
+namespace {
+
+thread_local std::vector<std::vector<Tensor>> transforms;  // what those under way lend
+
+// Whether a function under a transform has a tensor from elsewhere: nothing made it meanwhile.
+bool is_captured(const Tensor& self) {
+  if (transforms_under_way.load(std::memory_order_relaxed) == 0) [[likely]]
+    return false;
+  if (transforms.empty() || self.storage()->has(kMadeInTransform)) return false;
+  const auto same = [&](const Tensor& own) { return own.storage() == self.storage(); };
+  return std::none_of(transforms.back().begin(), transforms.back().end(), same);
+}
+
+}  // namespace
+
+void begin_transform(std::vector<Tensor> lent) {
+  transforms.push_back(std::move(lent));
+  ++transforms_under_way;
+}
+
+void end_transform() {
+  --transforms_under_way;
+  transforms.pop_back();
+}
+
 void check_inplace(const char* op, const Tensor& self) {
   if (!grad_enabled()) return;
+  WEFT_CHECK(!is_captured(self), op,
+             ": expected a tensor that the function under a transform made, for a write in place, "
+             "got one from outside; change a clone() of it");
   mode.inplace_target = self.impl();
   const AutogradMeta* meta = meta_of(self);
   if (!meta) return;

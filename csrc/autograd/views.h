@@ -2,9 +2,16 @@
 // history (CopySlices), and other views of that base rebuild theirs from it (AsStridedBackward0).
 #pragma once
 
+#include <vector>
+
 #include "autograd/node.h"
 
 namespace weft::autograd {
+
+// Between them this thread runs a function under a transform (weft.func), which may change in place
+// what is made meanwhile and what is lent: check_inplace raises RuntimeError for other tensors.
+void begin_transform(std::vector<Tensor> lent);
+void end_transform();
 
 AutogradMeta& ensure_meta(const Tensor& tensor);
 // Gives a stale view the history it has as a part of its base.

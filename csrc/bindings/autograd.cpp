@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <map>
 #include <optional>
@@ -12,6 +13,7 @@
 
 #include "autograd/hooks.h"
 #include "autograd/task.h"
+#include "autograd/views.h"
 #include "bindings/bindings.h"
 #include "bindings/caster.h"
 #include "bindings/errors.h"
@@ -271,6 +273,8 @@ void bind_mode(nb::module_& module) {
   module.def("is_inference_enabled", [] { return autograd::inference_enabled(); });
   module.def("set_inference_enabled",
              [](bool enabled) { return autograd::set_inference_enabled(enabled); });
+  module.def("_begin_transform", autograd::begin_transform);
+  module.def("_end_transform", autograd::end_transform);
 }
 
 void bind_hooks(nb::module_& module) {

@@ -7,8 +7,11 @@
 
 #include "core/error.h"
 #include "core/thread_cache.h"
+#include "core/transforms.h"
 
 namespace weft {
+
+std::atomic<int> transforms_under_way{0};
 
 namespace {
 
@@ -28,6 +31,12 @@ inline Source source_of(Device device) {
   if (device.type != DeviceType::CPU) [[unlikely]]
     return source_on(device);
   return {cpu_allocator(), {}};
+}
+
+Ref<Storage> marked(Storage* storage) {
+  if (transforms_under_way.load(std::memory_order_relaxed) > 0) [[unlikely]]
+    storage->set(kMadeInTransform);
+  return Ref<Storage>(storage);
 }
 
 // Within one device.
@@ -52,7 +61,7 @@ Ref<Storage> Storage::allocate(size_t nbytes, Device device) {
   storage->stream_ = stream;
   storage->allocator_ = &allocator;
   storage->capacity_ = nbytes;
-  return Ref<Storage>(storage);
+  return marked(storage);
 }
 
 Ref<Storage> Storage::wrap(void* data, size_t nbytes, Deleter deleter, void* context, uint8_t flags,
@@ -65,7 +74,7 @@ Ref<Storage> Storage::wrap(void* data, size_t nbytes, Deleter deleter, void* con
   storage->flags_ = flags;
   storage->deleter_ = deleter;
   storage->context_ = context;
-  return Ref<Storage>(storage);
+  return marked(storage);
 }
 
 void Storage::resize(size_t nbytes) {

@@ -17,7 +17,7 @@ MODULES = frozenset(_MODULES.split())
 
 _NAMES_OF_MODULES = {
     "_C": "_int_mm _sample_dirichlet _scaled_mm _standard_gamma _weight_int8pack_mm",
-    "_functions.branches": "cond",
+    "_functions.branches": "cond while_loop",
     "_functions.calculus": "cumulative_trapezoid gradient logspace trapezoid trapz vander",
     "_functions.closed_range": "range",
     "_functions.elements": "complex index_reduce is_conj is_neg nonzero nonzero_static "

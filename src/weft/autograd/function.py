@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -141,9 +140,8 @@ class Function:
 def _with_defaults(forward: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
     """The arguments of forward with those that it has by default: setup_context gets all."""
     defaults = getattr(forward, "__defaults__", None) or ()
-    given = len(args) + inspect.ismethod(forward)
-    lacking = forward.__code__.co_argcount - given if defaults else 0
-    return (*args, *defaults[-lacking:]) if 0 < lacking <= len(defaults) else args
+    n = forward.__code__.co_argcount - hasattr(forward, "__self__") if defaults else 0
+    return (*args, *defaults[len(args) - n :]) if 0 < n - len(args) <= len(defaults) else args
 
 
 def _record(

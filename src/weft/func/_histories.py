@@ -8,6 +8,7 @@ the transform without one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from weft import _C
@@ -50,7 +51,7 @@ class _Entry(Function):
 
     @staticmethod
     def forward(ctx: Any, tensor: Tensor, owner: Owner) -> Tensor:
-        ctx.owner = owner
+        ctx.owner, ctx.leaf = owner, tensor
         return tensor.view_as(tensor)
 
     @staticmethod
@@ -86,6 +87,17 @@ class History:
 
     def __exit__(self, *exception: object) -> None:
         _active.discard(self._owner)
+
+    @contextmanager
+    def calling(self, lends: bool) -> Iterator[None]:
+        """Within, the function runs, which may write in place to what it makes, and to our own
+        where it `lends` them: elsewhere those are leaves to it."""
+        _C._autograd._begin_transform([whole(each) for each in self.own] if lends else [])
+        try:
+            with self, enable_grad():
+                yield
+        finally:
+            _C._autograd._end_transform()
 
     def add(self, given: Tensor) -> Tensor:
         """One more tensor of our own, over the elements of the one given."""
@@ -147,12 +159,7 @@ class History:
         create_graph: bool | None = None,
     ) -> list[Tensor]:
         """Vectors times the Jacobian of the outputs, for each of our own tensors."""
-        for own, (_, version) in zip(self.own, self._entries):
-            if whole(own)._version != version:
-                raise RuntimeError(
-                    "func: expected arguments that are not changed in place, got one that was; "
-                    "change a clone() of it"
-                )
+        targets = [_beginning(own, *each) for own, each in zip(self.own, self._entries)]
         if create_graph is None:
             create_graph = any(map(self.goes_on, outputs)) or (
                 is_grad_enabled() and any(has_history(each) for each in vectors)
@@ -162,13 +169,25 @@ class History:
             return [_C._aten.zeros_like(each.detach()) for each in self.own]
         found = grad(
             [out for out, _ in pairs],
-            self.own,
+            targets,
             [vector for _, vector in pairs],
             retain_graph=retain_graph or create_graph,
             create_graph=create_graph,
             materialize_grads=True,
         )
         return list(found)
+
+
+def _beginning(own: Tensor, node: Any, version: int) -> Tensor:
+    """The tensor that the history of one of our own began with, which may have been written to."""
+    if whole(own)._version == version:
+        return own
+    if _owner(node) is None:
+        raise RuntimeError(
+            "func: expected arguments with gradients of the caller's that are not changed in "
+            "place, got one that was; change a clone() of it"
+        )
+    return like(own, node._context.leaf)
 
 
 def _node(tensor: Tensor) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
-from weft.autograd.grad_mode import enable_grad, is_grad_enabled
+from weft.autograd.grad_mode import is_grad_enabled
 from weft.func._arguments import Argnums, Chosen, output_tensors, split_aux
 from weft.func._histories import History
 from weft.utils._pytree import tree_flatten, tree_unflatten
@@ -27,7 +27,7 @@ class Recorded:
     ) -> None:
         self.op, self.chosen = op, chosen
         self.history = History(chosen.tensors)
-        with self.history, enable_grad():
+        with self.history.calling(lends=op in ("jvp", "jacfwd", "linearize")):
             result = chosen.call(func, self.history.own, kwargs)
         self.output, aux = split_aux(op, result, has_aux)
         self.aux = self.history.leave_all(aux)
