@@ -25,6 +25,7 @@ class Normal(ExponentialFamily):
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}  # noqa: RUF012
     support = constraints.real
+    _mean_carrier_measure = 0
     has_rsample = True
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
@@ -148,6 +149,7 @@ class Exponential(ExponentialFamily):
 
     arg_constraints = {"rate": constraints.positive}  # noqa: RUF012
     support = constraints.nonnegative
+    _mean_carrier_measure = 0
     has_rsample = True
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:

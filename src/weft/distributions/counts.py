@@ -35,10 +35,6 @@ class Poisson(ExponentialFamily):
     mean = variance = property(lambda self: self.rate, doc="rate.")
     mode = property(lambda self: self.rate.floor(), doc="floor(rate).")
 
-    @property
-    def _mean_carrier_measure(self) -> Any:
-        self._lacks("entropy")
-
     def sample(self, sample_shape: Any = ()) -> Tensor:
         with no_grad():
             return _C.poisson(self.rate.expand(self._extended_shape(sample_shape)))
@@ -286,6 +282,7 @@ class ContinuousBernoulli(Odds, ExponentialFamily):
     (Loaiza-Ganem and Cunningham, 2019). Within lims around 1/2 Taylor series replace formulas."""
 
     support = constraints.unit_interval
+    _mean_carrier_measure = 0
     has_rsample = True
 
     def __init__(

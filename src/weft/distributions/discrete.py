@@ -58,6 +58,7 @@ class Bernoulli(Odds, ExponentialFamily):
     """
 
     support = constraints.boolean
+    _mean_carrier_measure = 0
     has_enumerate_support = True
 
     def __init__(

@@ -17,7 +17,9 @@ class ExponentialFamily(Distribution):
     within a family are Bregman divergences of it (Nielsen and Nock, 2010).
     """
 
-    _mean_carrier_measure: Any = 0
+    @property
+    def _mean_carrier_measure(self) -> Any:
+        self._lacks("_mean_carrier_measure")
 
     @property
     def _natural_params(self) -> tuple[Tensor, ...]:

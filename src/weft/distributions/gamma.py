@@ -27,6 +27,7 @@ class Gamma(ExponentialFamily):
         "rate": constraints.positive,
     }
     support = constraints.nonnegative
+    _mean_carrier_measure = 0
     has_rsample = True
 
     def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:

@@ -249,6 +249,7 @@ class Wishart(_OfCovariance, ExponentialFamily):
     """The sum of df products v @ v.mT of normal vectors of a covariance: df may be a fraction."""
 
     support = constraints.positive_definite
+    _mean_carrier_measure = 0
     has_rsample = True
 
     @property
