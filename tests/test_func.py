@@ -76,8 +76,12 @@ def dual(lib: Any) -> Any:
         before = own * 2
         own[1:] = own[:-1].clone().mul_(3)
         outputs = [mixed(lib, d), layer(d), changed, d, x, d.detach(), d.argmax()]
-        outputs += [own, own.sin(), before]
-        return [tuple(fw.unpack_dual(each)) for each in outputs]
+        leaf = vector(lib).requires_grad_()
+        point = fw.make_dual(leaf, t)
+        (gradient,) = lib.autograd.grad(mixed(lib, point).prod(), point, retain_graph=False)
+        outputs += [own, own.sin(), before, gradient.cos()]
+        found = [tuple(fw.unpack_dual(each)) for each in outputs]
+    return [tuple(None if each is None else each.detach() for each in pair) for pair in found]
 
 
 def written_to(transform: Callable[[Any, Any, Any], Any]) -> Callable[[Any], Any]:

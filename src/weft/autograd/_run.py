@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Iterable
 from typing import Any, TypeAlias
@@ -13,6 +14,15 @@ from weft.autograd.graph import GradientEdge
 Tensors: TypeAlias = Tensor | GradientEdge | Iterable[Tensor | GradientEdge]
 _ONE = (Tensor, GradientEdge)
 Gradients: TypeAlias = Tensor | Iterable[Tensor | None] | None
+
+
+class Levels(threading.local):
+    """`current`: this thread's level of forward_ad, in which gradients have tangents as well."""
+
+    current: Any = None
+
+
+levels = Levels()
 
 
 def backward(
@@ -71,9 +81,12 @@ def grad(
       that dim as well.
     - materialize_grads: give zeros instead of None for such inputs.
 
-    Edges of the graph (weft.autograd.graph.get_gradient_edge) may stand for tensors. Raises
-    RuntimeError as `backward` does.
+    Edges of the graph (weft.autograd.graph.get_gradient_edge) may stand for tensors. Within a
+    level of forward_ad graphs stay, and the gradients' own is made. Raises RuntimeError as
+    `backward` does.
     """
+    if levels.current is not None:
+        create_graph = retain_graph = True
     if not only_inputs:
         warnings.warn(
             "only_inputs argument is deprecated and is ignored now (defaults to True). To "

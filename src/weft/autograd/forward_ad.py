@@ -7,11 +7,11 @@ of a backward, when it is asked for.
 
 from __future__ import annotations
 
-import threading
 from typing import NamedTuple
 
 from weft._C import Tensor
 from weft._runtime.exports import list_own as _list_own
+from weft.autograd._run import levels
 from weft.autograd.grad_mode import _DecoratorContextManager, is_grad_enabled, set_grad_enabled
 from weft.func._forward import Forward
 from weft.func._histories import History
@@ -33,18 +33,11 @@ class _Level:
         self.tangents: list[Tensor] = []
 
 
-_levels = threading.local()  # `current`: the level of this thread
-
-
-def _current() -> _Level | None:
-    return getattr(_levels, "current", None)
-
-
 def enter_dual_level() -> int:
     """Begins a level and returns its number, 0. RuntimeError inside another: levels do not nest."""
-    if _current() is not None:
+    if levels.current is not None:
         raise RuntimeError("enter_dual_level: expected no level under way, got one")
-    _levels.current = level = _Level()
+    levels.current = level = _Level()
     level.history.__enter__()
     set_grad_enabled(True)
     return 0
@@ -55,7 +48,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
     current = _level("exit_dual_level", level)
     set_grad_enabled(current.grad_mode)
     current.history.__exit__()
-    _levels.current = None
+    levels.current = None
 
 
 class dual_level(_DecoratorContextManager):
@@ -75,7 +68,7 @@ class dual_level(_DecoratorContextManager):
 
 
 def _level(op: str, number: int | None) -> _Level:
-    current = _current()
+    current: _Level | None = levels.current
     if current is None:
         raise RuntimeError(f"{op}: expected a level under way (dual_level), got none")
     if number not in (None, 0):
@@ -109,7 +102,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
     """(primal, tangent) of a tensor; the tangent is None where it depends on no dual number."""
-    current = _current()
+    current: _Level | None = levels.current
     if current is None or not current.history.reaches(tensor):
         return UnpackedDualTensor(tensor, None)
     (tangent,) = Forward(current.history, [tensor]).along(current.tangents)
