@@ -511,6 +511,34 @@ DECIDES: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
+FACTORS: dict[str, Callable[[Tensor], Tensor]] = {
+    "pinv": weft.linalg.pinv,
+    "pinv of symmetric": lambda x: weft.linalg.pinv(x.mT @ x, hermitian=True),
+    "lstsq": lambda x: weft.linalg.lstsq(x, weft.ones(*x.shape[:-1], 2, dtype=x.dtype))[0],
+    "cholesky_solve": lambda x: weft.cholesky_solve(x.mT, weft.linalg.cholesky(x.mT @ x)),
+    "svd": lambda x: weft.linalg.svd(x, full_matrices=False)[1],
+    "square": weft.square,
+}
+
+
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("name", FACTORS)
+def test_gradients_of_factors_of_a_batch(name: str, inside: bool) -> None:
+    """Within the function and around vmap, as for each sample."""
+    x = weft.randn(3, 2, 4, 3, dtype=weft.float64)
+
+    def loss(x: Tensor) -> Tensor:
+        return FACTORS[name](x).sin().sum()
+
+    gradient = weft.func.grad(loss)
+    if inside:
+        made = weft.vmap(gradient)(x)
+    else:
+        made = weft.func.grad(lambda x: weft.vmap(loss)(x).sum())(x)
+    weft.testing.assert_close(made, weft.stack([gradient(each) for each in x]))
+    assert made.count_nonzero() > 0
+
+
 @pytest.mark.parametrize("in_dims", [(0,), (-1,)])
 @pytest.mark.parametrize("name", DECIDES)
 def test_functions_that_decide_by_elements_run_sample_by_sample(name: str, in_dims: Any) -> None:

@@ -119,7 +119,7 @@ def _as_strided(level: Level, op: Operator, given: Sequence[Any]) -> Any:
 
 @rule(
     *("tensor_split.indices", "repeat_interleave.self_int", "gather", "scatter", "scatter_add"),
-    *("scatter_reduce.two", "take_along_dim", "diff"),
+    *("scatter_reduce.two", "take_along_dim", "diff", "_pinv"),
 )
 def along_all(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     """Along the dimensions that were given; over all of them there is no rule, nor for a number
