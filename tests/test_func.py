@@ -102,6 +102,12 @@ def written_to(transform: Callable[[Any, Any, Any], Any]) -> Callable[[Any], Any
 
 
 PROGRAMS: dict[str, Callable[[Any], Any]] = {
+    "in_place_other": lambda t: t.func.jacrev(lambda x, y: y.copy_(x.sin()))(
+        vector(t), vector(t, shift=1.0)
+    ),
+    "in_place_keyword": lambda t: t.func.grad(lambda x, y: y.copy_(x.sin()).sum())(
+        vector(t), y=vector(t, shift=1.0)
+    ),
     "in_place_jvp": written_to(lambda t, f, x: t.func.jvp(f, (x,), (x.cos(),))),
     "in_place_jacfwd": written_to(lambda t, f, x: t.func.jacfwd(f)(x)),
     "in_place_vmap": written_to(

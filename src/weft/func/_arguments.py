@@ -7,7 +7,7 @@ from typing import Any
 
 from weft._C import Tensor
 from weft.func._histories import require_tensor
-from weft.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
+from weft.utils._pytree import TreeSpec, tree_flatten, tree_leaves, tree_unflatten
 
 Argnums = int | tuple[int, ...]
 #: whose rows and columns would be halves of a complex derivative
@@ -49,6 +49,11 @@ class Chosen:
         for place, value in zip(self._positions, tree_unflatten(tensors, self._spec)):
             args[place] = value
         return func(*args, **kwargs)
+
+    def others(self, kwargs: dict[str, Any]) -> list[Tensor]:
+        """The tensors among the other arguments."""
+        rest = [each for i, each in enumerate(self._args) if i not in self._positions]
+        return [leaf for leaf in tree_leaves([rest, kwargs]) if isinstance(leaf, Tensor)]
 
     def like(self, leaves: list[Any]) -> Any:
         """A value for each tensor, in the structure of the arguments."""

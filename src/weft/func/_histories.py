@@ -89,10 +89,9 @@ class History:
         _active.discard(self._owner)
 
     @contextmanager
-    def calling(self, lends: bool) -> Iterator[None]:
-        """Within, the function runs, which may write in place to what it makes, and to our own
-        where it `lends` them: elsewhere those are leaves to it."""
-        _C._autograd._begin_transform([whole(each) for each in self.own] if lends else [])
+    def calling(self, lent: list[Tensor]) -> Iterator[None]:
+        """Within, the function runs, which may write in place to what it makes and what is lent."""
+        _C._autograd._begin_transform([whole(each) for each in lent])
         try:
             with self, enable_grad():
                 yield

@@ -27,7 +27,10 @@ class Recorded:
     ) -> None:
         self.op, self.chosen = op, chosen
         self.history = History(chosen.tensors)
-        with self.history.calling(lends=op in ("jvp", "jacfwd", "linearize")):
+        lent = chosen.others(kwargs)
+        if op in ("jvp", "jacfwd", "linearize"):  # elsewhere our own are leaves to the function
+            lent += self.history.own
+        with self.history.calling(lent):
             result = chosen.call(func, self.history.own, kwargs)
         self.output, aux = split_aux(op, result, has_aux)
         self.aux = self.history.leave_all(aux)
