@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import gc
 import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -33,6 +32,7 @@ from weft.jit.passes import (
     partial_unrolling,
     peephole,
     quantized,
+    rewriting,
     scheduling,
     shape,
     tuple_lowering,
@@ -44,10 +44,10 @@ from weft.jit.passes.options import DEFAULT, INFERENCE, Options
 
 @record(frozen=True)
 class Pass:
-    """One pass, `run` of its file. `level`: the least level at which it runs.
-    `repeats`: part of the group that runs until nothing changes. `is_done`: run twice in a row, it
-    changes nothing the second time. `works_on`: kinds of nodes without which there is nothing for
-    it to do.
+    """One pass: `run` of its file, on a whole graph, or the rules of `rule_of`, on what changed.
+    `level`: the least level at which it runs. `repeats`: part of the group that runs until nothing
+    changes. `is_done`: run twice in a row, it changes nothing the second time. `works_on`: kinds of
+    nodes without which there is nothing for it to do.
     """
 
     file: ModuleType
@@ -61,6 +61,11 @@ class Pass:
         """The name of its file."""
         return self.file.__name__.rpartition(".")[2]
 
+    @property
+    def rule_of(self) -> rewriting.RuleOf | None:
+        """What it does to single nodes."""
+        return getattr(self.file, "rule_of", None)
+
     def run(self, graph: Graph, options: Options) -> bool:
         """Runs it; True if anything changed."""
         if self.works_on and not graph.may_have(self.works_on):
@@ -72,22 +77,16 @@ def _kinds(*names: str) -> frozenset[str]:
     return frozenset(f"prim::{name}" for name in names)
 
 
-_LISTS = _kinds("ListConstruct") | {"aten::len.t", "aten::len.any"}
-_VAR_MEAN = frozenset(
-    f"aten::{name}_mean{form}" for name in ("var", "std") for form in ("", ".dim", ".correction")
-)
-_TUPLES = _kinds("If", "Loop", "TupleIndex", "TupleUnpack")
-
 PASSES: list[Pass] = [
     Pass(inlining, 1, repeats=False, works_on=_kinds("CallFunction", "CallMethod")),
-    Pass(constant_pooling, 1, is_done=True),
+    Pass(constant_pooling, 1),
     Pass(constant_propagation, 1),
-    Pass(control_flow, 1, works_on=_kinds("If", "Loop", "unchecked_cast")),
-    Pass(tuple_lowering, 1, works_on=_TUPLES),
-    Pass(loop_unrolling, 2, works_on=_kinds("Loop")),
-    Pass(list_lowering, 2, works_on=_LISTS),
-    Pass(var_mean, 2, works_on=_VAR_MEAN),
-    Pass(shape, 2),
+    Pass(control_flow, 1),
+    Pass(tuple_lowering, 1),
+    Pass(loop_unrolling, 2),
+    Pass(list_lowering, 2),
+    Pass(var_mean, 2),
+    Pass(shape, 2, is_done=True),
     Pass(peephole, 1),
     Pass(cse, 2),
     Pass(dce, 1),
@@ -142,41 +141,29 @@ def freeze(
     ("layer.0.weight").
     """
     graph = function.graph.copy()
-    _make_constant(graph, module, preserved, options, observer)
+    work = _Optimizer(graph, options, observer)
+    work.inline(1, uniform=uniform_attributes.find(graph, module, preserved))
+    again = True
+    while freezing.run(graph, module, preserved) or again:
+        # Once `training` is a constant, what only training writes to can be one too.
+        work.optimize(1, finish=False)
+        again = False
     # A traced convolution tells its dimensions by the lengths of lists.
-    optimize_graph(graph, 2, options, observer, finish=False)
+    work.optimize(2, finish=False)
     changed = mutation.run(graph, options)
     if numerics:
         changed |= conv_bn.run(graph)
         changed |= channels_last.run(graph)
     if changed:
-        optimize_graph(graph, 2, options, observer, finish=False)
+        work.optimize(2, finish=False)
     if finish:
-        optimize_graph(graph, 2, options, observer)
+        work.optimize(2, finish=True)
+    graph.touched = None
     _inline_forks(graph, options)
     for node in graph.walk():
         if node.kind == "prim::Constant" and isinstance(node.output.constant, Tensor):
             node.attrs["value"] = own(node.output.constant.detach())
     return function.with_graph(graph)
-
-
-def _make_constant(
-    graph: Graph,
-    module: Any,
-    preserved: Collection[str],
-    options: Options,
-    observer: Observer | None,
-) -> None:
-    """Inlines all calls, and puts constants in the place of what the module holds."""
-    inlining, repeated, _ = _active(1)
-    if inlining:
-        uniform = uniform_attributes.find(graph, module, preserved)
-        _inline(repeated, [], graph, options, observer, False, uniform)
-    again = True
-    while freezing.run(graph, module, preserved) or again:
-        # Once `training` is a constant, what only training writes to can be one too.
-        optimize_graph(graph, 1, options, observer, finish=False)
-        again = False
 
 
 def _inline_forks(graph: Graph, options: Options) -> None:
@@ -200,41 +187,89 @@ def optimize_graph(
     """Runs the passes on a graph, in place; True if anything changed. `finish`: those behind the
     repeated ones too, which commit it to one kind of program: with gradients, or without. Without
     them every call is inlined, but for quantised operators."""
-    inlining, repeated, behind = _active(level)
-    changed = bool(inlining) and _inline(repeated, behind, graph, options, observer, finish)
-    changed |= level > 0 and quantized.lower(graph, finish, lambda: _run(inlining, graph, options))
-    changed |= _settle(repeated, graph, options, observer)
-    return (finish and _run(behind, graph, options, observer)) or changed
-
-
-def _inline(
-    passes: list[Pass],
-    behind: list[Pass],
-    graph: Graph,
-    options: Options,
-    observer: Observer | None,
-    may_share: bool,
-    uniform: Mapping[uniform_attributes.Attribute, Any] = MappingProxyType({}),
-) -> bool:
-    """Inlines calls. The passes that repeat run once on a function that is called often, not on
-    each of its copies, and what `uniform` says of attributes becomes constants in it; a large one,
-    if it `may_share`, has no copies and is finished, too."""
-    bodies: dict[Function, Graph] = {}
-    shared: dict[Function, Function] = {}
-    for function in inlining.called_often(graph):
-        body = bodies[function] = function.graph.copy()
-        inlining.run(body, options, bodies, (function,), shared)
-        uniform_attributes.run(body, uniform)
-        _settle(passes, body, options, observer)
-        if may_share and sum(1 for _ in body.walk()) > options.call_size:
-            quantized.lower(body, True, functools.partial(inlining.run, body, options))
-            _settle(passes, body, options, observer)
-            _run(behind, body, options, observer)
-            shared[function] = function.with_graph(body)
-    changed = bool(inlining.run(graph, options, bodies, shared=shared))
-    if changed and observer is not None:
-        observer(PASSES[0], graph)
+    changed = _Optimizer(graph, options, observer).optimize(level, finish)
+    graph.touched = None
     return changed
+
+
+class _Optimizer:
+    """The passes at work on one graph. They can be asked again after somebody else changed it."""
+
+    def __init__(self, graph: Graph, options: Options, observer: Observer | None) -> None:
+        self.graph, self.options, self.observer = graph, options, observer
+        self._rewriter = rewriting.Rewriter(graph, options)
+        self._seen: dict[str, int] = {}  # by the name of a pass, the version of the graph it left
+
+    def optimize(self, level: int, finish: bool) -> bool:
+        """Runs the passes of a level; with `finish` those behind the repeated ones, too."""
+        calls = bool(_active(level)[0])
+        changed = calls and self.inline(level, may_share=finish)
+        changed |= calls and self._lower(level, finish)
+        changed |= self.settle(level)
+        return (finish and self._finish(level)) or changed
+
+    def inline(
+        self,
+        level: int,
+        may_share: bool = False,
+        uniform: Mapping[uniform_attributes.Attribute, Any] = MappingProxyType({}),
+    ) -> bool:
+        """Inlines calls. The passes that repeat run once on a function that is called often, not on
+        each of its copies, and what `uniform` says of attributes becomes constants in it; a large
+        one, if it `may_share`, has no copies and is finished, too."""
+        bodies: dict[Function, Graph] = {}
+        shared: dict[Function, Function] = {}
+        for function in inlining.called_often(self.graph):
+            body = bodies[function] = function.graph.copy()
+            inlining.run(body, self.options, bodies, (function,), shared)
+            uniform_attributes.run(body, uniform)
+            work = _Optimizer(body, self.options, self.observer)
+            work.settle(level)
+            if may_share and sum(1 for _ in body.walk()) > self.options.call_size:
+                work._lower(level, True)
+                work.settle(level)
+                work._finish(level)
+                shared[function] = function.with_graph(body)
+            body.touched = None
+        changed = inlining.run(self.graph, self.options, bodies, shared=shared)
+        if changed and self.observer is not None:
+            self.observer(PASSES[0], self.graph)
+        return changed
+
+    def _lower(self, level: int, finish: bool) -> bool:
+        """Puts integers in the place of quantised numbers. A graph that is not the one to run keeps
+        its quantised operators."""
+        return quantized.lower(self.graph, finish, lambda: self.inline(level))
+
+    def settle(self, level: int) -> bool:
+        """Runs the passes that repeat in turn until each has seen the graph and found nothing to
+        change."""
+        _, passes, _ = _active(level)
+        changed, settled = False, 0
+        for each in itertools.islice(itertools.cycle(passes), _MOST_ROUNDS * len(passes)):
+            settled = 0 if self._run(each) else settled + 1
+            changed |= not settled
+            if settled == len(passes):
+                break
+        return changed
+
+    def _finish(self, level: int) -> bool:
+        """Runs the passes behind those that repeat."""
+        return any([self._run(each) for each in _active(level)[2]])  # noqa: C419
+
+    def _run(self, each: Pass) -> bool:
+        """Runs a pass on what changed since it ran last."""
+        if each.rule_of is not None:
+            changed = self._rewriter.visit(each.rule_of)
+        elif self._seen.get(each.name) == self.graph.version:
+            return False
+        else:
+            changed = each.run(self.graph, self.options)
+            if each.is_done or not changed:
+                self._seen[each.name] = self.graph.version
+        if changed and self.observer is not None:
+            self.observer(each, self.graph)
+        return changed
 
 
 def _active(level: int) -> tuple[list[Pass], list[Pass], list[Pass]]:
@@ -243,28 +278,3 @@ def _active(level: int) -> tuple[list[Pass], list[Pass], list[Pass]]:
     repeated = [i for i, each in enumerate(active) if each.repeats] or [len(active)]
     first, last = repeated[0], repeated[-1] + 1
     return active[:first], active[first:last], active[last:]
-
-
-def _settle(passes: list[Pass], graph: Graph, options: Options, observer: Observer | None) -> bool:
-    """Runs the passes in turn until each has seen the graph and found nothing to change."""
-    changed, settled = False, 0
-    for each in itertools.islice(itertools.cycle(passes), _MOST_ROUNDS * len(passes)):
-        if _run([each], graph, options, observer):
-            changed, settled = True, int(each.is_done)
-        else:
-            settled += 1
-        if settled == len(passes):
-            break
-    return changed
-
-
-def _run(
-    passes: list[Pass], graph: Graph, options: Options, observer: Observer | None = None
-) -> bool:
-    changed = False
-    for each in passes:
-        if each.run(graph, options):
-            changed = True
-            if observer is not None:
-                observer(each, graph)
-    return changed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from weft.jit.ir.types import Type
@@ -16,11 +16,10 @@ if TYPE_CHECKING:
 class Block(User):
     """Nodes in order, with parameters and returned values. `node` is None for that of a graph."""
 
-    __slots__ = ("_first", "_last", "_listed", "_numbered", "graph", "node", "params")
+    __slots__ = ("_first", "_last", "_listed", "_numbered", "node", "params")
 
     def __init__(self, graph: Graph, node: Node | None) -> None:
-        super().__init__()
-        self.graph = graph
+        super().__init__(graph)
         self.node = node
         self.params: list[Value] = []
         self._first: Node | None = None
@@ -73,15 +72,6 @@ class Block(User):
         """The last node."""
         return self._last
 
-    def change(self, rule: Callable[[Node], bool]) -> bool:
-        """Applies a rule to every node, those of inner blocks first; True if one changed."""
-        changed = False
-        for node in self:
-            for inner in node.blocks:
-                changed |= inner.change(rule)
-            changed |= rule(node)
-        return changed
-
     def walk(self) -> Iterator[Node]:
         """All nodes in order, each before those of its nested blocks."""
         # One loop: generators within generators would hand each node through every level.
@@ -113,6 +103,7 @@ class Block(User):
         """One more parameter, before the one at index."""
         value = Value(self.graph._names.unique(name), type, None, self)
         self.params.insert(index, value)
+        self.graph.touch(self)
         return value
 
     def remove_param(self, index: int) -> None:
@@ -122,6 +113,7 @@ class Block(User):
             raise ValueError(f"remove_param: expected a value without uses, got %{value.name}")
         self.graph._names.release(value.name)
         del self.params[index]
+        self.graph.touch(self)
 
     returns = User.used  # type: ignore[misc]  # its descriptor
     set_returns, set_return = User.use, User.replace_use
@@ -151,6 +143,7 @@ class Block(User):
         if node.graph is not self.graph:
             raise ValueError(f"insert: {node.kind} belongs to another graph")
         node._owner = self
+        self.graph.touch(node)
         if before is None:
             node._prev = after = self._last
             self._last = node
@@ -184,6 +177,7 @@ class Block(User):
             node._next._prev = node._prev
         node._owner = node._prev = node._next = None
         self._listed = None
+        self.graph.touch(self)
 
     def position(self, node: Node) -> int:
         """A number that grows from node to node; renumbers after insertions in the middle."""

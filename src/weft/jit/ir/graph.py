@@ -9,9 +9,9 @@ visits those that were there when it began and still are.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, TypeVar
 
 from weft.jit.ir.block import Block
 from weft.jit.ir.clone import copy_graph
@@ -24,6 +24,7 @@ from weft.jit.ir.types import NONE, Argument, FunctionSchema, TupleType, Type
 from weft.jit.ir.value import Use, Value
 
 __all__ = ["Block", "Graph", "Node", "Use", "Value"]
+T = TypeVar("T")
 
 
 class _Set(AbstractContextManager[None]):
@@ -52,6 +53,9 @@ class Graph:
         self.block = Block(self, None)
         self._place: tuple[Block, Node | None] = (self.block, None)
         self.range: SourceRange | None = None  # of new nodes, see `at_range`
+        self.version = 0  # how often it was changed
+        self.touched: dict[Node, None] | None = None  # see `touch`
+        self._cached: dict[Any, tuple[int, Any]] = {}
 
     @property
     def inputs(self) -> list[Value]:
@@ -74,6 +78,22 @@ class Graph:
     def may_have(self, kinds: frozenset[str]) -> bool:
         """Whether there may be nodes of some kinds: False only if there are none for sure."""
         return not self._kinds.isdisjoint(kinds)
+
+    def touch(self, user: Node | Block) -> None:
+        """Counts a change of a node, of a block, or of who uses what they give. Where somebody
+        wants to know what changed, and has set `touched`, the node is noted there."""
+        self.version += 1
+        if self.touched is not None:
+            node = user if isinstance(user, Node) else user.node
+            if node is not None:
+                self.touched[node] = None
+
+    def cached(self, analysis: Callable[[Graph], T]) -> T:
+        """What an analysis says of the graph as it is now, made once until the graph changes."""
+        known = self._cached.get(analysis)
+        if known is None or known[0] != self.version:
+            known = self._cached[analysis] = self.version, analysis(self)
+        return known[1]
 
     def create(
         self,
@@ -165,7 +185,9 @@ class Names:
         """The name, or the first one like it that is free."""
         if not wanted:
             return self.fresh()
-        plain = wanted.isidentifier() or wanted.isdecimal()
+        if wanted.isdecimal() and wanted in self.taken:
+            return self.fresh()
+        plain = wanted.isdecimal() or wanted.isidentifier()
         base = wanted if plain else re.sub(r"[^\w.]", "_", wanted)
         if base not in self.taken:
             self.taken.add(base)

@@ -25,7 +25,6 @@ class Node(User):
         "_prev",
         "attrs",
         "blocks",
-        "graph",
         "kind",
         "outputs",
         "range",
@@ -34,8 +33,7 @@ class Node(User):
     def __init__(
         self, graph: Graph, kind: str, attrs: dict[str, Any], range: SourceRange | None
     ) -> None:
-        super().__init__()
-        self.graph = graph
+        super().__init__(graph)
         self._owner: Block | None = None
         self._prev: Node | None = None
         self._next: Node | None = None
@@ -97,6 +95,7 @@ class Node(User):
         """Gives one more value, the last."""
         value = Value(self.graph._names.unique(name), type, self, None)
         self.outputs.append(value)
+        self.graph.touch(self)
         return value
 
     def remove_output(self, index: int) -> None:
@@ -106,6 +105,7 @@ class Node(User):
             raise ValueError(f"remove_output: expected a value without uses, got %{value.name}")
         self.graph._names.release(value.name)
         del self.outputs[index]
+        self.graph.touch(self)
 
     def replace_outputs_with(self, values: Sequence[Value]) -> None:
         """Every use of its outputs becomes one of these values."""

@@ -68,10 +68,14 @@ class SourceRange:
         """
         return cls(Source(None, filename, line, column), 0, 0)
 
-    def called_from(self, call: SourceRange) -> SourceRange:
-        """The same range, reached through a call at another one."""
-        caller = call if self.caller is None else self.caller.called_from(call)
-        return SourceRange(self.source, self.start, self.end, caller)
+    def called_from(self, call: SourceRange, known: dict[SourceRange, SourceRange]) -> SourceRange:
+        """The same range, reached through a call at another one. `known` has those that were asked
+        for before: most nodes share their callers."""
+        made = known.get(self)
+        if made is None:
+            caller = call if self.caller is None else self.caller.called_from(call, known)
+            made = known[self] = SourceRange(self.source, self.start, self.end, caller)
+        return made
 
     def chain(self) -> list[SourceRange]:
         """The range and those it was called from, innermost first."""

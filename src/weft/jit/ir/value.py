@@ -23,32 +23,36 @@ class Use(NamedTuple):
 
 class User:
     """What uses values: a node its inputs, a block its returns. `used` is changed by these methods
-    alone."""
+    alone. The graph is told of the users, and of who makes what is used no longer."""
 
-    __slots__ = ("used",)
+    __slots__ = ("graph", "used")
 
-    def __init__(self) -> None:
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
         self.used: tuple[Value, ...] = ()
 
     def use(self: Any, values: Iterable[Value]) -> None:
         """Uses these values instead."""
         for index, value in enumerate(self.used):
-            del value._uses[self, index]
+            value._drop_use(self, index)
         self.used = tuple(values)
         for index, value in enumerate(self.used):
             value._uses[self, index] = None
+        self.graph.touch(self)
 
     def replace_use(self: Any, index: int, value: Value) -> None:
         """Uses another value in one place."""
         index = range(len(self.used))[index]
-        del self.used[index]._uses[self, index]
+        self.used[index]._drop_use(self, index)
         self.used = (*self.used[:index], value, *self.used[index + 1 :])
         value._uses[self, index] = None
+        self.graph.touch(self)
 
     def add_use(self: Any, value: Value) -> None:
         """Uses one more value, the last."""
         self.used = (*self.used, value)
         value._uses[self, len(self.used) - 1] = None
+        self.graph.touch(self)
 
     def remove_use(self, index: int) -> None:
         """Uses one value less."""
@@ -93,7 +97,7 @@ class Value:
     def index(self) -> int:
         """Which output of its node, or parameter of its block, it is."""
         among = self.node.outputs if self.node is not None else self.owner.params
-        return next(i for i, value in enumerate(among) if value is self)
+        return among.index(self)
 
     @property
     def name(self) -> str:
@@ -143,6 +147,10 @@ class Value:
         """Everything that used this value uses the other one instead."""
         for user, index in list(self._uses):
             user.replace_use(index, other)
+
+    def _drop_use(self, user: Any, index: int) -> None:
+        del self._uses[user, index]
+        user.graph.touch(self.node or self.block)
 
     def __repr__(self) -> str:
         return f"%{self._name} : {self.type}"

@@ -11,13 +11,20 @@ anything from outside of its type; what goes outside before the end joins it.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Block, Graph, Node, Value
 from weft.jit.ir.node_rules import CALLS
-from weft.jit.passes.operators import is_mutable, operator_of, written
+from weft.jit.passes.operators import (
+    is_mutable,
+    may_write,
+    operator_of,
+    operator_of_kind,
+    written,
+)
 
 _CONTAINERS = (ty.ListType, ty.DictType, ty.TupleType, ty.FutureType)
 _WORLD = (ty.UnionType, ty.InterfaceType)
@@ -90,20 +97,23 @@ class AliasAnalysis:
         self._known = known or {}
         self._attribute_cells: dict[Any, _Cell] = {}
         self._outside: dict[str, _Cell] = {}
-        types = {value.type for value in _values(graph.block)}
+        types = {id(value.type): value.type for value in _values(graph.block)}
         self._one_world = any(
-            isinstance(part, _WORLD) or part is ty.ANY for type_ in types for part in _parts(type_)
+            isinstance(part, _WORLD) or part is ty.ANY
+            for type_ in types.values()
+            for part in _parts(type_)
         )
         self._writes: dict[Node, frozenset[_Cell]] = {}
+        self._writers: list[Node] = []
+        self._calls = False
         for param in graph.block.params:
             self._from_outside(param)
         self._block(graph.block)
         for value in graph.block.returns:  # it goes outside when nothing in here runs any more
             _mark_external(self._cell(value))
-        for node in graph.walk():
+        for node in self._writers:
             for value in written(node):
-                self._cell(value).root().written = True
-        self._calls = any(node.kind in CALLS for node in graph.walk())
+                self._cell(value).written = True
 
     # What passes ask
 
@@ -189,12 +199,19 @@ class AliasAnalysis:
     # Reading the graph
 
     def _block(self, block: Block) -> None:
-        for node in block:
-            self._node(node)
+        for node in block.nodes:
+            for inner in node.blocks:
+                self._block(inner)
+            joins = _joins_of(node.kind)
+            if joins is None:
+                self._node(node)
+            else:
+                for output, source in joins:
+                    self._same(node.outputs[output], node.inputs[source])
+            if may_write(node.kind):
+                self._writers.append(node)
 
     def _node(self, node: Node) -> None:
-        for block in node.blocks:
-            self._block(block)
         kind = node.kind
         if kind == "prim::If":
             for block in node.blocks:
@@ -233,14 +250,13 @@ class AliasAnalysis:
     def _operator(self, node: Node) -> None:
         operator = operator_of(node)
         if operator is None:  # attributes, calls, constants, what is not known
+            self._calls |= node.kind in CALLS
             for value in (*node.inputs, *node.outputs):
                 if value in self._known:
                     place = self._attribute_cells.setdefault(self._known[value], _Cell())
                     _join(self._cell(value), place)
                 else:
                     self._from_outside(value)
-            return
-        if operator.is_separate:
             return
         args = list(zip(operator.schema.args, node.inputs))
         items = [v for a, v in args if is_mutable(v.type) and isinstance(a.type, ty.TypeVar)]
@@ -274,6 +290,30 @@ class AliasAnalysis:
                 self._put(holder, item)
 
 
+@functools.cache
+def _joins_of(kind: str) -> tuple[tuple[int, int], ...] | None:
+    """The outputs of an operator that are, or show, an input; None where its node has to be looked
+    at: for containers, whose items alias, too."""
+    operator = operator_of_kind(kind)
+    if operator is None:
+        return None
+    if operator.is_separate:
+        return ()
+    args, returns = operator.schema.args, operator.schema.returns
+    types = [part.type for part in (*args, *returns)]
+    if operator.schema.varargs or any(
+        isinstance(ty.non_none(type_), (*_CONTAINERS, ty.TypeVar)) or type_ is ty.ANY
+        for type_ in types
+    ):
+        return None
+    return tuple(
+        (output, source)
+        for output, result in enumerate(returns)
+        for source, arg in enumerate(args)
+        if _marks(result) & _marks(arg) - {"*"} or (operator.may_give_input and source == 0)
+    )
+
+
 def _marks(part: Any) -> set[str]:
     """The alias sets of an argument or result: {"a"} for "a!", {"c", "*"} for "c -> *"."""
     alias = part.alias or ""
@@ -296,5 +336,6 @@ def _values(block: Block) -> Iterator[Value]:
     yield from block.params
     for node in block.walk():
         yield from node.outputs
-        for inner in node.blocks:
-            yield from inner.params
+        if node.blocks:
+            for inner in node.blocks:
+                yield from inner.params

@@ -13,28 +13,39 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weft.jit.ir import Graph, Node, TupleType, is_subtype, type_of_constant
+from weft.jit.ir import Node, TupleType, is_subtype, type_of_constant
 from weft.jit.ir import types as ty
-from weft.jit.passes.operators import has_tag, operator_of
-from weft.jit.passes.options import DEFAULT, Options
+from weft.jit.passes.operators import operator_of, operator_of_kind
+from weft.jit.passes.rewriting import Rewriter, Rule, alone
 
 _FOLDED = (ty.INT, ty.FLOAT, ty.BOOL, ty.COMPLEX, ty.STR, ty.NONE, ty.DTYPE, ty.DEVICE)
 _LONGEST = 10_000  # characters of a string or item of a tuple worth keeping
 
 
-def run(graph: Graph, options: Options = DEFAULT) -> bool:
-    """Folds in program order, so that one feeds the next; True if anything was."""
-    return graph.block.change(_fold)
+def rule_of(kind: str) -> Rule | None:
+    if kind in _OWN:
+        return _test_type if kind == "prim::isinstance" else _fold
+    operator = operator_of_kind(kind)
+    if operator is not None and "never" in operator.tags:
+        return _deny
+    return _fold if operator is not None and operator.folds else None
 
 
-def _fold(node: Node) -> bool:
+def _deny(node: Node, work: Rewriter) -> bool:
+    _replace(node, [False])
+    return True
+
+
+def _test_type(node: Node, work: Rewriter) -> bool:
+    (value,) = node.inputs
+    if not _is_exact(value.type):
+        return _fold(node, work)
+    _replace(node, [_is_any(value.type, node.attrs["types"])])
+    return True
+
+
+def _fold(node: Node, work: Rewriter) -> bool:
     inputs = node.inputs
-    if has_tag(node, "never"):
-        _replace(node, [False])
-        return True
-    if node.kind == "prim::isinstance" and _is_exact(inputs[0].type):
-        _replace(node, [_is_any(inputs[0].type, node.attrs["types"])])
-        return True
     if not inputs or not inputs[0].is_constant or not all(value.is_constant for value in inputs):
         return False
     if not node.outputs or not all(_is_foldable(value.type) for value in node.outputs):
@@ -129,3 +140,5 @@ _OWN: dict[str, Callable[[Node, list[Any]], list[Any] | None]] = {
         _is_any(type_of_constant(inputs[0]), node.attrs["types"])
     ],
 }
+
+run = alone(rule_of)

@@ -8,37 +8,24 @@
 
 from __future__ import annotations
 
-from weft.jit.ir import BOOL, INT, Graph, Node, Value, is_subtype
+from weft.jit.ir import BOOL, INT, Node, Value, is_subtype
 from weft.jit.ir.graph import Block
 from weft.jit.ir.literals import text_of
-from weft.jit.passes.options import DEFAULT, Options
+from weft.jit.passes.rewriting import Rewriter, Rule, alone
 
 
-def run(graph: Graph, options: Options = DEFAULT) -> bool:
-    """Simplifies every block, inner ones first; True if anything changed."""
-    return graph.block.change(_simplify)
-
-
-def _simplify(node: Node) -> bool:
-    if node.kind == "prim::If":
-        return _if(node)
-    if node.kind == "prim::Loop":
-        return _loop(node)
-    if node.kind != "prim::unchecked_cast" or not _says_nothing(node):
+def _cast(node: Node, work: Rewriter) -> bool:
+    if not is_subtype(node.inputs[0].type, node.output.type):
         return False
     node.replace_outputs_with(node.inputs)
     node.destroy()
     return True
 
 
-def _says_nothing(cast: Node) -> bool:
-    return is_subtype(cast.inputs[0].type, cast.output.type)
-
-
 # ---- If ----
 
 
-def _if(node: Node) -> bool:
+def _if(node: Node, work: Rewriter) -> bool:
     condition = node.inputs[0]
     if condition.is_constant:
         replace_by_block(node, node.blocks[0 if condition.constant else 1])
@@ -114,7 +101,7 @@ def _use_is_within(user: Node | Block, block: Block) -> bool:
 # ---- loops ----
 
 
-def _loop(node: Node) -> bool:
+def _loop(node: Node, work: Rewriter) -> bool:
     trips, condition = node.inputs[:2]
     never = (trips.is_constant and trips.constant <= 0) or (
         condition.is_constant and not condition.constant
@@ -142,6 +129,15 @@ def _unchanged(node: Node, index: int) -> bool:
     node.remove_input(index + 2)
     node.remove_output(index)
     return True
+
+
+_RULES: dict[str, Rule] = {
+    "prim::If": _if,
+    "prim::Loop": _loop,
+    "prim::unchecked_cast": _cast,
+}
+rule_of = _RULES.get
+run = alone(rule_of)
 
 
 def known_trips(node: Node) -> int | None:

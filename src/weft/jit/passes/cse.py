@@ -32,8 +32,8 @@ def run(graph: Graph, options: Options = DEFAULT) -> bool:
     """Removes repeated nodes in every block, using those of the blocks around it; True if any."""
     if not _repeats(graph):
         return False
-    search = _Search(AliasAnalysis(graph), options)
-    search.block(graph.block, {})
+    search = _Search(graph.cached(AliasAnalysis), options)
+    search.block(graph.block)
     for again, first in search.same:
         again.replace_outputs_with(first.outputs)
         again.destroy()
@@ -57,56 +57,75 @@ class _Search:
     def __init__(self, aliases: AliasAnalysis, options: Options) -> None:
         self.aliases = aliases
         self.options = options
-        self.epochs: dict[Any, int] = {}  # of cells: how many writes so far
-        self.precision = 0  # how often autocast was entered or left
+        self.time = 0  # how many nodes so far
+        self.written: dict[Any, int] = {}  # by cells, when last
+        self.precision = 0  # when autocast was last entered or left
+        self.known: dict[Any, tuple[Node, int]] = {}  # nodes that have run, and when
         self.stands_for: dict[Value, Value] = {}
         self.same: list[tuple[Node, Node]] = []
 
-    def block(self, block: Block, around: dict[Any, Node]) -> None:
-        """Nodes of a block, which see those that have run before: `around`."""
-        known = dict(around)
+    def block(self, block: Block) -> None:
+        """Nodes of a block, which see those that have run before in it and in those around it."""
+        before: list[tuple[Any, tuple[Node, int] | None]] = []
         for node in block:
-            self.precision += node.kind in ("prim::EnterAutocast", "prim::ExitAutocast")
-            self._look_up(node, known)
+            self.time += 1
+            if node.kind in ("prim::EnterAutocast", "prim::ExitAutocast"):
+                self.precision = self.time
+            self._look_up(node, before)
             if node.kind == "prim::Loop":  # a trip sees what the trips before it wrote
                 self._wrote(node)
             for inner in node.blocks:
-                self.block(inner, known)
+                self.block(inner)
             if not node.blocks:
                 self._wrote(node)
+        for key, entry in reversed(before):
+            if entry is None:
+                del self.known[key]
+            else:
+                self.known[key] = entry
 
     def _wrote(self, node: Node) -> None:
         for cell in self.aliases.writes(node):
-            self.epochs[cell] = self.epochs.get(cell, 0) + 1
+            self.written[cell] = self.time
 
-    def _look_up(self, node: Node, known: dict[Any, Node]) -> None:
+    def _look_up(self, node: Node, before: list[tuple[Any, tuple[Node, int] | None]]) -> None:
+        """Finds what a node repeats. `before`: what was known in the place of what now is."""
         if not self._is_candidate(node):
             return
-        first = known.setdefault(self._key(node), node)
-        if first is node or not all(map(self._may_share, first.outputs, node.outputs)):
-            return
-        self.same.append((node, first))
-        self.stands_for.update(zip(node.outputs, first.outputs))
+        key = self._key(node)
+        found = self.known.get(key)
+        if found is None or self._has_changed(node, found[1]):
+            before.append((key, found))
+            self.known[key] = node, self.time
+        elif all(map(self._may_share, found[0].outputs, node.outputs)):
+            self.same.append((node, found[0]))
+            self.stands_for.update(zip(node.outputs, found[0].outputs))
 
     def _is_candidate(self, node: Node) -> bool:
         if node.blocks or not node.outputs or node.kind in _DISTINCT:
             return False
         return not has_effects(node) and is_deterministic(node)
 
+    def _has_changed(self, node: Node, since: int) -> bool:
+        """Whether anything was written since then that a node depends on."""
+        inputs = [self.stands_for.get(value, value) for value in node.inputs]
+        return self.precision > since or any(
+            self.written.get(cell, 0) > since for cell in self.aliases.reads(inputs)
+        )
+
     def _key(self, node: Node) -> Any:
         inputs = [self.stands_for.get(value, value) for value in node.inputs]
-        if self._commutes(node):
+        if len(inputs) == 2 and self._commutes(node):
             inputs.sort(key=id)
-        epochs = ((c, self.epochs.get(c, 0)) for c in self.aliases.reads(inputs))
         attrs = tuple((name, text_of(value)) for name, value in node.attrs.items())
         types = tuple(value.type for value in node.outputs)
-        return (node.kind, attrs, types, tuple(inputs), frozenset(epochs), self.precision)
+        return (node.kind, attrs, types, tuple(inputs))
 
     def _commutes(self, node: Node) -> bool:
         """Numbers only: the order of tensors decides the layout of the result."""
         operator = operator_of(node)
         scalars = not any(is_mutable(value.type) for value in node.inputs)
-        return operator is not None and len(node.inputs) == 2 and scalars and operator.commutative
+        return operator is not None and scalars and operator.commutative
 
     def _may_share(self, first: Value, again: Value) -> bool:
         if not is_mutable(first.type):

@@ -1,53 +1,65 @@
 """Dead code elimination: nodes go whose outputs nobody needs and whose running nobody notices.
 
 A node stays if it may raise: a program that fails must fail after this pass too. Outputs of `If`
-and carried values of loops go one by one.
+and carried values of loops go one by one: those too that a loop only makes of themselves.
 """
 
 from __future__ import annotations
 
-from weft.jit.ir.graph import Block, Graph, Node, Value
-from weft.jit.passes.effects import has_effects, is_removable, may_raise, may_run_forever
-from weft.jit.passes.options import DEFAULT, Options
+from weft.jit.ir.graph import Block, Node, Value
+from weft.jit.passes.control_flow import remove_if_output
+from weft.jit.passes.effects import (
+    effects_of_kind,
+    has_effects,
+    is_removable,
+    may_raise,
+    may_run_forever,
+)
+from weft.jit.passes.rewriting import Rewriter, Rule, alone
 
 
-def run(graph: Graph, options: Options = DEFAULT) -> bool:
-    """Removes what is dead; True if anything was."""
-    if _all_alive(graph):
+def rule_of(kind: str) -> Rule | None:
+    if effects_of_kind(kind):
+        return None
+    return {"prim::If": _if, "prim::Loop": _loop}.get(kind, _drop)
+
+
+def _drop(node: Node, work: Rewriter) -> bool:
+    if any(value.has_uses for value in node.outputs) or not is_removable(node):
         return False
-    marker = _Marker()
-    marker.block_roots(graph.block)
-    for value in graph.returns:
-        marker.value(value)
-    marker.finish()
-    return _sweep(graph.block, marker)
-
-
-def _all_alive(graph: Graph) -> bool:
-    """Whether nothing is dead, as can be told at a glance: what is dead ends in a node that nobody
-    uses, if it does not go round a loop."""
-    for node in graph.walk():
-        uses = [value.has_uses for value in node.outputs]
-        if node.kind == "prim::Loop" or (node.kind == "prim::If" and not (uses and all(uses))):
-            return False
-        if not any(uses) and (node.blocks or is_removable(node)):
-            return False
+    node.destroy()
     return True
 
 
-class _Marker:
-    """Finds the values and nodes that are needed, from the roots backwards."""
+def _if(node: Node, work: Rewriter) -> bool:
+    if _drop(node, work):
+        return True
+    unused = [index for index, value in enumerate(node.outputs) if not value.has_uses]
+    for index in reversed(unused):
+        remove_if_output(node, index)
+    return bool(unused)
 
-    def __init__(self) -> None:
+
+def _loop(node: Node, work: Rewriter) -> bool:
+    return _drop(node, work) or _sweep_node(node, _Marker(node))
+
+
+class _Marker:
+    """Finds the values and nodes of a loop that are needed, from the roots backwards."""
+
+    def __init__(self, loop: Node) -> None:
         self.nodes: set[Node] = set()
         self.values: set[Value] = set()
-        self.pending: list[Value | Node] = []
+        self.pending: list[Value | Node] = [loop, *(v for v in loop.outputs if v.has_uses)]
+        self._inside = {loop, *loop.walk()}
+        self._roots(loop.blocks[0])
+        self._finish()
 
-    def block_roots(self, block: Block) -> None:
+    def _roots(self, block: Block) -> None:
         """Nodes that are needed for what they do."""
         for node in block:
             for inner in node.blocks:
-                self.block_roots(inner)
+                self._roots(inner)
             if not node.blocks:
                 needed = has_effects(node) or may_raise(node)
             else:
@@ -55,10 +67,7 @@ class _Marker:
             if needed:
                 self.pending.append(node)
 
-    def value(self, value: Value) -> None:
-        self.pending.append(value)
-
-    def finish(self) -> None:
+    def _finish(self) -> None:
         """Marks everything that the roots need."""
         while self.pending:
             thing = self.pending.pop()
@@ -70,7 +79,7 @@ class _Marker:
 
     def _mark_node(self, node: Node) -> None:
         """A node that runs needs its inputs, and those around it to come to it."""
-        if node in self.nodes:
+        if node in self.nodes or node not in self._inside:
             return
         self.nodes.add(node)
         if node.kind == "prim::If":
@@ -90,11 +99,11 @@ class _Marker:
         node, index = value.node, value.index
         if node is None:
             node = value.owner.node
-            if node is None or node.kind != "prim::Loop":
-                return
             index -= 1  # the first parameter is the trip
-            if index < 0:
+            if node is None or node.kind != "prim::Loop" or index < 0:
                 return
+        if node not in self._inside:
+            return
         self.pending.append(node)
         if node.kind == "prim::If":
             self.pending.extend(block.returns[index] for block in node.blocks)
@@ -111,20 +120,25 @@ def _sweep(block: Block, marker: _Marker) -> bool:
         if node not in marker.nodes:
             node.destroy()
             changed = True
-            continue
-        dead = _dead_outputs(node, marker)
-        for index in dead:
-            for inner in node.blocks:
-                inner.remove_return(index + (node.kind == "prim::Loop"))
-        for inner in node.blocks:
-            changed |= _sweep(inner, marker)
-        for index in dead:
-            if node.kind == "prim::Loop":
-                node.blocks[0].remove_param(index + 1)
-                node.remove_input(index + 2)
-            node.remove_output(index)
-            changed = True
+        else:
+            changed |= _sweep_node(node, marker)
     return changed
+
+
+def _sweep_node(node: Node, marker: _Marker) -> bool:
+    """Destroys what is not marked of the blocks and outputs of a node."""
+    dead, changed = _dead_outputs(node, marker), False
+    for index in dead:
+        for inner in node.blocks:
+            inner.remove_return(index + (node.kind == "prim::Loop"))
+    for inner in node.blocks:
+        changed |= _sweep(inner, marker)
+    for index in dead:
+        if node.kind == "prim::Loop":
+            node.blocks[0].remove_param(index + 1)
+            node.remove_input(index + 2)
+        node.remove_output(index)
+    return changed or bool(dead)
 
 
 def _dead_outputs(node: Node, marker: _Marker) -> list[int]:
@@ -132,3 +146,6 @@ def _dead_outputs(node: Node, marker: _Marker) -> list[int]:
     if node.kind not in ("prim::If", "prim::Loop"):
         return []
     return [i for i in reversed(range(len(node.outputs))) if node.outputs[i] not in marker.values]
+
+
+run = alone(rule_of)

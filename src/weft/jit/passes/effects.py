@@ -5,10 +5,12 @@ Passes ask here before they remove, repeat or reorder a node.
 
 from __future__ import annotations
 
+from functools import cache
+
 from weft.jit.ir.graph import Node
 from weft.jit.ir.node_rules import CALLS, RULES
 from weft.jit.passes.may_raise import node_may_raise, operator_may_raise
-from weft.jit.passes.operators import operator_of, written
+from weft.jit.passes.operators import operator_of, operator_of_kind, written
 
 WHILE_TRIPS = 2**63 - 1
 
@@ -31,13 +33,18 @@ def has_effects(node: Node) -> bool:
     """Whether running it changes or shows something besides its outputs: memory, the screen, the
     state of a generator or mode, an exception on purpose; or whether that is not known. Nested
     blocks count. That an operator may refuse its arguments does not: see `may_raise`."""
-    if node.kind in _EFFECTS:
+    if effects_of_kind(node.kind) or written(node):
         return True
-    if node.kind not in RULES:
-        operator = operator_of(node)
-        if operator is None or not operator.pure or any(True for _ in written(node)):
-            return True
     return any(has_effects(inner) for block in node.blocks for inner in block)
+
+
+@cache
+def effects_of_kind(kind: str) -> bool:
+    """Whether every node of a kind has effects, whatever it is given."""
+    if kind in _EFFECTS or kind in RULES:
+        return kind in _EFFECTS
+    operator = operator_of_kind(kind)
+    return operator is None or not operator.pure
 
 
 def is_deterministic(node: Node) -> bool:

@@ -49,7 +49,6 @@ class _Freezer:
         self.objects: dict[Value, tuple[Any, str]] = {graph.inputs[0]: (module, "")}
         self.constants: dict[tuple[int, str], Value] = {}
         self.found = self.find_objects()
-        self.aliases = AliasAnalysis(graph, self._addresses())
 
     def find_objects(self) -> list[Node]:
         """Follows attributes to the objects they hold; gives the nodes that read attributes."""
@@ -75,6 +74,7 @@ class _Freezer:
         return addresses
 
     def run(self) -> bool:
+        aliases = AliasAnalysis(self.graph, self._addresses())
         kept, exposed = self._set_attributes(), self._exposed()
         changed = False
         for node in self.found:
@@ -83,7 +83,7 @@ class _Freezer:
                 continue
             inside = (path in ("", owner[1]) or owner[1].startswith(f"{path}.") for path in exposed)
             if not any(inside):
-                changed |= self._freeze(node, kept)
+                changed |= self._freeze(node, kept, aliases)
         return changed
 
     def paths(self) -> set[str]:
@@ -115,12 +115,12 @@ class _Freezer:
                 kept.add((owner, node.attrs["name"]))
         return kept
 
-    def _freeze(self, node: Node, kept: set[tuple[Any, str]]) -> bool:
+    def _freeze(self, node: Node, kept: set[tuple[Any, str]], aliases: AliasAnalysis) -> bool:
         (owner, path), name = self.objects[node.inputs[0]], node.attrs["name"]
         full = f"{path}.{name}" if path else name
         if self._is_preserved(full) or kept & {(id(owner), name), (str(node.inputs[0].type), name)}:
             return False
-        if not self._is_frozen_type(node.output):
+        if not _is_frozen_type(node.output, aliases):
             return False
         constant = self._constant(getattr(owner, name), (id(owner), name), node.output.type)
         node.output.replace_all_uses_with(constant)
@@ -130,17 +130,6 @@ class _Freezer:
     def _is_preserved(self, path: str) -> bool:
         """Whether an attribute, or an object that it belongs to, is to stay."""
         return any(path == each or path.startswith(f"{each}.") for each in self.preserved)
-
-    def _is_frozen_type(self, value: Value) -> bool:
-        """Whether a constant can stand for the attribute: nobody writes to it or keeps it."""
-        plain = ty.non_none(value.type)
-        if plain == TENSOR:
-            return not self.aliases.is_written(value)
-        if isinstance(plain, ty.ListType) and plain.elem in (*_PLAIN, TENSOR):
-            return not self.aliases.is_written(value) and is_only_read(value)
-        if isinstance(plain, ty.TupleType):
-            return all(elem in _PLAIN for elem in plain.elems)
-        return plain in _PLAIN or isinstance(plain, ty.EnumType)
 
     def _constant(self, value: Any, key: tuple[int, str], type_: ty.Type) -> Value:
         """The constant of an attribute, made once, at the start of the graph."""
@@ -161,6 +150,18 @@ class _Freezer:
             items = [self._made(each, TENSOR) for each in value]
             return self.graph.emit("prim::ListConstruct", items, (plain,)).output
         return self.graph.constant(value, type_)
+
+
+def _is_frozen_type(value: Value, aliases: AliasAnalysis) -> bool:
+    """Whether a constant can stand for the attribute: nobody writes to it or keeps it."""
+    plain = ty.non_none(value.type)
+    if plain == TENSOR:
+        return not aliases.is_written(value)
+    if isinstance(plain, ty.ListType) and plain.elem in (*_PLAIN, TENSOR):
+        return not aliases.is_written(value) and is_only_read(value)
+    if isinstance(plain, ty.TupleType):
+        return all(elem in _PLAIN for elem in plain.elems)
+    return plain in _PLAIN or isinstance(plain, ty.EnumType)
 
 
 def _is_object(type_: ty.Type) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 from weft.jit.ir import ClassType, Function, clone_node
 from weft.jit.ir.graph import Block, Graph, Node, Value
+from weft.jit.ir.source import SourceRange
 from weft.jit.passes import quantized
 from weft.jit.passes.options import DEFAULT, Options
 
@@ -100,17 +101,21 @@ class _Inliner:
         """Puts a copy of a function's nodes in the place of the call."""
         mapping: dict[Value, Value] = dict(zip(body.params, call.inputs))
         added = [clone_node(node, call.owner, mapping, before=call) for node in body]
+        callers: dict[SourceRange, SourceRange] = {}
         for node in added:
-            _called_from(node, call)
+            _called_from(node, call.range, callers)
         call.replace_outputs_with([mapping.get(value, value) for value in body.returns])
         call.destroy()
         return added
 
 
-def _called_from(node: Node, call: Node) -> None:
-    for inner in (node, *node.walk()):
-        if inner.range is not None and call.range is not None:
-            inner.range = inner.range.called_from(call.range)
+def _called_from(
+    node: Node, call: SourceRange | None, known: dict[SourceRange, SourceRange]
+) -> None:
+    """Says of a node and of those in it where they were called from."""
+    for inner in (node, *node.walk()) if node.blocks else (node,):
+        if inner.range is not None and call is not None:
+            inner.range = inner.range.called_from(call, known)
 
 
 def callee(node: Node) -> Function | None:

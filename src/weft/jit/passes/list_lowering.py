@@ -14,48 +14,49 @@
 
 from __future__ import annotations
 
-from weft.jit.ir import INT, TENSOR, Graph, ListType, Node, Value
+from weft.jit.ir import INT, TENSOR, ListType, Node, Value
 from weft.jit.ir.graph import Block
-from weft.jit.passes.aliasing import AliasAnalysis
-from weft.jit.passes.operators import has_tag, operator_of
-from weft.jit.passes.options import DEFAULT, Options
+from weft.jit.passes.identity import is_only_read
+from weft.jit.passes.operators import has_tag, operator_of, operator_of_kind
+from weft.jit.passes.rewriting import Rewriter, Rule, alone
 from weft.jit.passes.shape_call import ShapeCall, Sizes, sizes_of
 
 _TENSORS = ListType(TENSOR)
 
 
-def run(graph: Graph, options: Options = DEFAULT) -> bool:
-    """Lowers lists in every block; True if anything changed."""
-    changed = False
-    for node in list(graph.walk()):
-        if node.is_inserted and node.kind == "prim::ListConstruct":
-            changed |= _gather(node)
-    aliases: AliasAnalysis | None = None
-    for node in list(graph.walk()):
-        if not node.is_inserted or not node.inputs:
-            continue
-        made = node.inputs[0].node
-        if made is None or len(made.outputs) != 1:
-            continue
-        if made.kind == "prim::ListConstruct":
-            known = _known(node, made)
-        else:
-            count = _count_of_parts(made) if has_tag(node, "length") else None
-            known = None if count is None else [count]
-        if known is None:
-            continue
-        # Of the graph before the first change: what goes here writes to nothing.
-        aliases = aliases or AliasAnalysis(graph)
-        if not aliases.is_written(made.output):
-            values = [v if isinstance(v, Value) else _constant(node, v) for v in known]
-            node.replace_outputs_with(values)
-            node.destroy()
-            changed = True
-    return changed
+def _asks(kind: str) -> bool:
+    """Whether nodes of a kind ask a list for its length or its items."""
+    operator = operator_of_kind(kind)
+    return kind == "prim::ListUnpack" or (
+        operator is not None and not operator.tags.isdisjoint(("length", "item"))
+    )
 
 
-def _known(node: Node, made: Node) -> list[Value | int] | None:
+def rule_of(kind: str) -> Rule | None:
+    if kind == "prim::ListConstruct":
+        return _gather
+    return _answer if _asks(kind) else None
+
+
+def _answer(node: Node, work: Rewriter) -> bool:
+    """Puts what is known of a list in the place of what a node asks of it."""
+    known, asked = _known(node), node.inputs[0]
+    if known is None or not (is_only_read(asked) or not work.aliases.is_written(asked)):
+        return False
+    values = [v if isinstance(v, Value) else _constant(node, v) for v in known]
+    node.replace_outputs_with(values)
+    node.destroy()
+    return True
+
+
+def _known(node: Node) -> list[Value | int] | None:
     """What a node that asks a list gives, if the list is as it was made."""
+    made = node.inputs[0].node
+    if made is None or len(made.outputs) != 1:
+        return None
+    if made.kind != "prim::ListConstruct":
+        count = _count_of_parts(made) if has_tag(node, "length") else None
+        return None if count is None else [count]
     items = made.inputs
     if has_tag(node, "length"):
         return [len(items)]
@@ -81,7 +82,7 @@ def _constant(node: Node, value: int) -> Value:
         return node.graph.constant(value, INT)
 
 
-def _gather(made: Node) -> bool:
+def _gather(made: Node, work: Rewriter) -> bool:
     """Makes a list at its last append, with all its items."""
     appends = _appends(made)
     if not appends:
@@ -135,3 +136,6 @@ def _within(node: Node | None, block: Block) -> Node | None:
 
 def _position(node: Node) -> int:
     return node.owner.position(node)
+
+
+run = alone(rule_of)

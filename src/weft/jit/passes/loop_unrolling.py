@@ -6,14 +6,20 @@ result stays within the limits of the options.
 
 from __future__ import annotations
 
-from weft.jit.ir import INT, Graph, Node, Value, clone_node
+from weft.jit.ir import INT, Node, Value, clone_node
 from weft.jit.passes.control_flow import known_trips
-from weft.jit.passes.options import DEFAULT, Options
+from weft.jit.passes.options import Options
+from weft.jit.passes.rewriting import Rewriter, Rule, alone
 
 
-def run(graph: Graph, options: Options = DEFAULT) -> bool:
-    """Unrolls what is short enough; True if anything was."""
-    return graph.block.change(lambda node: _is_short(node, options) and _unroll(node))
+def rule_of(kind: str) -> Rule | None:
+    return _loop if kind == "prim::Loop" else None
+
+
+def _loop(node: Node, work: Rewriter) -> bool:
+    if any(_is_short(inner, work.options) for inner in node.walk()):
+        return False  # those inside come first
+    return _is_short(node, work.options) and _unroll(node)
 
 
 def _is_short(node: Node, options: Options) -> bool:
@@ -37,3 +43,6 @@ def _unroll(loop: Node) -> bool:
     loop.replace_outputs_with(carried)
     loop.destroy()
     return True
+
+
+run = alone(rule_of)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from weft.jit import schemas
@@ -34,18 +34,32 @@ def has_tag(node: Node, tag: str) -> bool:
     return operator is not None and tag in operator.tags
 
 
-def written(node: Node) -> Iterator[Value]:
+def written(node: Node) -> Sequence[Value]:
     """The inputs that a node writes to itself (not what its blocks write)."""
-    operator = operator_of(node)
-    if operator is not None:
-        trains = "writes_statistics" in operator.tags and _is_training(node, operator)
-        if not operator.writes and not trains:
-            return
-        for arg, value in zip(operator.schema.args, node.inputs):
-            if arg.is_written or (trains and arg.name.startswith("running_")):
-                yield value
-    elif node.kind == "prim::SetAttr":
-        yield node.inputs[0]
+    always, in_training = _places_written(node.kind)
+    if in_training and _is_training(node, operator_of(node)):
+        always += in_training
+    return [node.inputs[at] for at in always] if always else ()
+
+
+@functools.cache
+def may_write(kind: str) -> bool:
+    """Whether nodes of a kind may write to an input."""
+    return any(_places_written(kind))
+
+
+@functools.cache
+def _places_written(kind: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The inputs that a node of a kind writes to, and those that it writes to in training."""
+    operator = operator_of_kind(kind)
+    if operator is None:
+        return ((0,) if kind == "prim::SetAttr" else ()), ()
+    args = list(enumerate(operator.schema.args))
+    trains = "writes_statistics" in operator.tags
+    return (
+        tuple(at for at, arg in args if arg.is_written),
+        tuple(at for at, arg in args if trains and arg.name.startswith("running_")),
+    )
 
 
 def written_tensors(node: Node) -> Iterator[Value]:

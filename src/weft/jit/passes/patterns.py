@@ -21,7 +21,7 @@ from weft.jit import schemas
 from weft.jit.ir import Graph, Node, Type, Value, bind, substitute
 from weft.jit.ir.fresh_stack import parse
 from weft.jit.ir.literals import text_of
-from weft.jit.ir.record import field, record
+from weft.jit.ir.record import record
 from weft.jit.passes.constants import constant_of
 
 _NAMESPACES = frozenset(("prim", "aten", "weft"))
@@ -94,11 +94,10 @@ def _path(tree: ast.expr) -> Iterator[str]:
 
 @record
 class Match:
-    """What a pattern found: the values of its variables, and the nodes inside of the root."""
+    """What a pattern found: the values of its variables."""
 
     root: Node
-    values: dict[str, Value] = field(default_factory=dict)
-    inner: list[Node] = field(default_factory=list)
+    values: dict[str, Value]
 
     @property
     def graph(self) -> Graph:
@@ -117,30 +116,30 @@ class Match:
 
 def match(pattern: Pattern, node: Node) -> Match | None:
     """The match of a pattern with a node as its root."""
-    found = Match(node)
-    return found if isinstance(pattern, Call) and _match_call(pattern, node, found) else None
+    values: dict[str, Value] = {}
+    fits = isinstance(pattern, Call) and _match_call(pattern, node, values)
+    return Match(node, values) if fits else None
 
 
-def _match_call(pattern: Call, node: Node, found: Match) -> bool:
+def _match_call(pattern: Call, node: Node, values: dict[str, Value]) -> bool:
     if not pattern.accepts(node.kind) or len(pattern.args) != len(node.inputs):
         return False
-    return all(_match(part, value, found) for part, value in zip(pattern.args, node.inputs))
+    return all(_match(part, value, values) for part, value in zip(pattern.args, node.inputs))
 
 
-def _match(pattern: Pattern, value: Value, found: Match) -> bool:
+def _match(pattern: Pattern, value: Value, values: dict[str, Value]) -> bool:
     if isinstance(pattern, Literal):
         return value.is_constant and text_of(value.constant) == text_of(pattern.value)
     if isinstance(pattern, Variable):
         if pattern.constant and constant_of(value) is None:
             return False
-        known = found.values.setdefault(pattern.name, value)
+        known = values.setdefault(pattern.name, value)
         return known is value or (
             pattern.constant and text_of(constant_of(known)) == text_of(constant_of(value))
         )
     if value.node is None or len(value.node.outputs) != 1:
         return False
-    found.inner.append(value.node)
-    return _match_call(pattern, value.node, found)
+    return _match_call(pattern, value.node, values)
 
 
 def build(pattern: Pattern, found: Match) -> Value:

@@ -34,7 +34,12 @@ def run(graph: Graph, options: Options = DEFAULT) -> bool:
     values = [v for v in _values(graph.block) if v.type == TENSOR]
     before = [value.shape for value in values]
     _Propagation(graph).block(graph.block)
-    return before != [value.shape for value in values]
+    changed = [value for value, shape in zip(values, before) if value.shape != shape]
+    for value in changed:
+        for node in (value.node, *value.users):
+            if node is not None:
+                graph.touch(node)
+    return bool(changed)
 
 
 class _Propagation:
@@ -46,7 +51,7 @@ class _Propagation:
         for node in graph.walk():
             self.has_calls |= node.kind in CALLS
             self.reshaped += _reshaped(node)
-        self.aliases = AliasAnalysis(graph) if self.reshaped or self.has_calls else None
+        self.aliases = graph.cached(AliasAnalysis) if self.reshaped or self.has_calls else None
         for param in graph.inputs:
             if param.type == TENSOR:
                 self._set(param, param.shape)

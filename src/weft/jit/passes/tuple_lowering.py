@@ -10,55 +10,11 @@ leaves unset is always split: its items may be unset, but an unset tuple cannot 
 
 from __future__ import annotations
 
-from weft.jit.ir import Graph, Node, TupleType, Type, Value
+from weft.jit.ir import Node, TupleType, Type, Value
 from weft.jit.ir.graph import Block
-from weft.jit.ir.value import Use
-from weft.jit.passes.options import DEFAULT, Options
+from weft.jit.passes.rewriting import Rewriter, Rule, alone
 
 _TAKES_APART = frozenset(("prim::TupleIndex", "prim::TupleUnpack"))
-
-
-def run(graph: Graph, options: Options = DEFAULT) -> bool:
-    """Lowers tuples in every block; True if anything changed."""
-    return _block(graph.block, _unset(graph))
-
-
-def _unset(graph: Graph) -> set[Value]:
-    """The tuples that some path leaves unset, through all Ifs and loops that they pass."""
-    found: set[Value] = set()
-    waiting = [node.output for node in graph.walk() if node.kind == "prim::Uninitialized"]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value.type, TupleType) and value not in found:
-            found.add(value)
-            waiting += [each for use in value.uses for each in _passed_on(use)]
-    return found
-
-
-def _passed_on(use: Use) -> list[Value]:
-    """The values that get what an If returns, or what a loop takes or returns."""
-    is_return = isinstance(use.user, Block)
-    node = use.user.owner if isinstance(use.user, Block) else use.user
-    if isinstance(node, Graph) or node.kind not in ("prim::If", "prim::Loop"):
-        return []
-    if node.kind == "prim::If":
-        return [node.outputs[use.index]] if is_return else []
-    index = use.index - (1 if is_return else 2)
-    return [node.outputs[index], node.blocks[0].params[index + 1]] if index >= 0 else []
-
-
-def _block(block: Block, unset: set[Value]) -> bool:
-    changed = False
-    for node in block:
-        if node.kind == "prim::If":
-            changed |= _split_if(node, unset)
-        elif node.kind == "prim::Loop":
-            changed |= _split_loop(node, unset)
-        for inner in node.blocks:
-            changed |= _block(inner, unset)
-        if node.kind in _TAKES_APART:
-            changed |= _forward(node)
-    return changed
 
 
 def items_of(value: Value) -> tuple[Value, ...] | None:
@@ -72,7 +28,32 @@ def _is_unset(value: Value) -> bool:
     return value.node is not None and value.node.kind == "prim::Uninitialized"
 
 
-def _forward(node: Node) -> bool:
+def _may_be_unset(value: Value) -> bool:
+    """Whether some path leaves a value unset, through all Ifs and loops that it passes."""
+    seen: set[Value] = set()
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if _is_unset(each):
+            return True
+        if each not in seen:
+            seen.add(each)
+            waiting += _sources(each)
+    return False
+
+
+def _sources(value: Value) -> list[Value]:
+    """The values of which an output of an If, or what goes round a loop, may be one."""
+    node = value.node or value.owner.node
+    if node is not None and node.kind == "prim::If":
+        return [block.returns[value.index] for block in node.blocks]
+    if node is None or node.kind != "prim::Loop":
+        return []
+    index = value.index - (value.node is None)
+    return [node.inputs[index + 2], node.blocks[0].returns[index + 1]] if index >= 0 else []
+
+
+def _forward(node: Node, work: Rewriter) -> bool:
     whole = node.inputs[0]
     if items_of(whole) is None and not _is_unset(whole):
         return False
@@ -89,7 +70,7 @@ def _only_taken_apart(value: Value) -> bool:
     return bool(users) and all(isinstance(u, Node) and u.kind in _TAKES_APART for u in users)
 
 
-def _split_if(node: Node, unset: set[Value]) -> bool:
+def _split_if(node: Node, work: Rewriter) -> bool:
     changed = False
     for index in reversed(range(len(node.outputs))):
         output = node.outputs[index]
@@ -97,7 +78,7 @@ def _split_if(node: Node, unset: set[Value]) -> bool:
             continue
         returned = [block.returns[index] for block in node.blocks]
         made_here = all(items_of(v) is not None for v in returned)
-        if not (output in unset or _only_taken_apart(output) or made_here):
+        if not (_only_taken_apart(output) or made_here or _may_be_unset(output)):
             continue
         for block, value in zip(node.blocks, returned):
             items = _unpacked(value, block, output.type)
@@ -111,7 +92,7 @@ def _split_if(node: Node, unset: set[Value]) -> bool:
     return changed
 
 
-def _split_loop(node: Node, unset: set[Value]) -> bool:
+def _split_loop(node: Node, work: Rewriter) -> bool:
     changed = False
     for index in reversed(range(len(node.outputs))):
         output, body = node.outputs[index], node.blocks[0]
@@ -124,7 +105,8 @@ def _split_loop(node: Node, unset: set[Value]) -> bool:
         )
         made_here = items_of(before) is not None and items_of(again) is not None
         taken_apart = all(_only_taken_apart(v) for v in (param, output) if v.has_uses)
-        if not (output in unset or made_here or (taken_apart and again is not param)):
+        moves = made_here or (taken_apart and again is not param)
+        if not (moves or _may_be_unset(output)):
             continue
         for item in _unpacked(before, node, output.type):
             node.add_input(item)
@@ -166,3 +148,13 @@ def _rebuilt_after(node: Node, output: Value, parts: list[Value]) -> None:
     with graph.inserting(after=node):
         whole = graph.emit("prim::TupleConstruct", parts, [output.type], range=node.range)
     output.replace_all_uses_with(whole.output)
+
+
+_RULES: dict[str, Rule] = {
+    "prim::If": _split_if,
+    "prim::Loop": _split_loop,
+    "prim::TupleIndex": _forward,
+    "prim::TupleUnpack": _forward,
+}
+rule_of = _RULES.get
+run = alone(rule_of)

@@ -9,21 +9,17 @@ Exact: the operator's body says the same, and autograd records the two.
 
 from __future__ import annotations
 
-from weft.jit.ir import NONE, TENSOR, Graph, Node
-from weft.jit.passes.options import DEFAULT, Options
+from weft.jit.ir import NONE, TENSOR, Node
+from weft.jit.passes.rewriting import Rewriter, Rule, alone
 
 _NAMES = {"aten::var_mean": "aten::var", "aten::std_mean": "aten::std"}
 
 
-def run(graph: Graph, options: Options = DEFAULT) -> bool:
-    """True if there was one."""
-    found = [node for node in graph.walk() if node.kind.partition(".")[0] in _NAMES]
-    for node in found:
-        _split(node)
-    return bool(found)
+def rule_of(kind: str) -> Rule | None:
+    return _split if kind.partition(".")[0] in _NAMES else None
 
 
-def _split(node: Node) -> None:
+def _split(node: Node, work: Rewriter) -> bool:
     graph, inputs = node.graph, list(node.inputs)
     name, dot, overload = node.kind.partition(".")
     with graph.inserting(before=node), graph.at_range(node.range):
@@ -36,3 +32,7 @@ def _split(node: Node) -> None:
             second = graph.emit("aten::mean", [inputs[0], no_dtype], [TENSOR]).output
     node.replace_outputs_with([first, second])
     node.destroy()
+    return True
+
+
+run = alone(rule_of)
