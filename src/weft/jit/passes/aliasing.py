@@ -97,7 +97,8 @@ class AliasAnalysis:
         self._known = known or {}
         self._attribute_cells: dict[Any, _Cell] = {}
         self._outside: dict[str, _Cell] = {}
-        types = {id(value.type): value.type for value in _values(graph.block)}
+        types: dict[int, ty.Type] = {}
+        _find_types(graph.block, types)
         self._one_world = any(
             isinstance(part, _WORLD) or part is ty.ANY
             for type_ in types.values()
@@ -332,10 +333,12 @@ def _parts(type_: ty.Type) -> Iterator[ty.Type]:
         yield from _parts(child)
 
 
-def _values(block: Block) -> Iterator[Value]:
-    yield from block.params
-    for node in block.walk():
-        yield from node.outputs
-        if node.blocks:
-            for inner in node.blocks:
-                yield from inner.params
+def _find_types(block: Block, found: dict[int, ty.Type]) -> None:
+    """The types of the values of a block."""
+    for value in block.params:
+        found[id(value.type)] = value.type
+    for node in block.nodes:
+        for value in node.outputs:
+            found[id(value.type)] = value.type
+        for inner in node.blocks:
+            _find_types(inner, found)

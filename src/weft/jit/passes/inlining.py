@@ -62,6 +62,7 @@ class _Inliner:
         self.bodies = bodies
         self.shared = shared
         self.redirected = set(shared.values())
+        self.facts: dict[Graph, tuple[int, bool]] = {}
         self.changed = False
 
     def block(self, block: Block, callers: tuple[Function, ...]) -> None:
@@ -78,13 +79,23 @@ class _Inliner:
             self._redirect(node, self.shared[function])
             return
         graph = self.bodies.get(function, function.graph)
-        size = sum(1 for _ in graph.walk())
+        size, calls = self._facts_of(graph)
         if size > self.budget:
             return
         self.budget -= size
         self.changed = True
-        for inner in self._replace(node, graph.block):
-            self.node(inner, (*callers, function))
+        added = self._replace(node, graph.block)
+        if calls:
+            for inner in added:
+                self.node(inner, (*callers, function))
+
+    def _facts_of(self, graph: Graph) -> tuple[int, bool]:
+        """How many nodes a graph has, and whether there is a call among them."""
+        known = self.facts.get(graph)
+        if known is None:
+            calls = [callee(node) is not None for node in graph.walk()]
+            known = self.facts[graph] = len(calls), any(calls)
+        return known
 
     def _redirect(self, call: Node, function: Function) -> None:
         """Calls another function, of equal arguments and results."""

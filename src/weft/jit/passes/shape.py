@@ -35,10 +35,9 @@ def run(graph: Graph, options: Options = DEFAULT) -> bool:
     before = [value.shape for value in values]
     _Propagation(graph).block(graph.block)
     changed = [value for value, shape in zip(values, before) if value.shape != shape]
-    for value in changed:
-        for node in (value.node, *value.users):
-            if node is not None:
-                graph.touch(node)
+    if graph.touched is not None:  # the graph itself is the same: analyses stay
+        users = [user for value in changed for user in (value.node, *value.users)]
+        graph.touched.update((user, None) for user in users if isinstance(user, Node))
     return bool(changed)
 
 
