@@ -12,16 +12,17 @@ memory they read, and nobody can tell their results apart:
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from weft.jit.ir import Graph, Node, Value
 from weft.jit.ir.graph import Block
 from weft.jit.ir.literals import text_of
 from weft.jit.passes.aliasing import AliasAnalysis
-from weft.jit.passes.effects import has_effects, is_deterministic
+from weft.jit.passes.effects import effects_of_kind
 from weft.jit.passes.gradients import may_record
 from weft.jit.passes.identity import is_only_read
-from weft.jit.passes.operators import is_mutable, operator_of
+from weft.jit.passes.operators import is_mutable, operator_of, operator_of_kind, written
 from weft.jit.passes.options import DEFAULT, Options
 
 # Two of them are two values, whatever their inputs.
@@ -45,7 +46,7 @@ def _repeats(graph: Graph) -> bool:
     others are not the same. Saves the analysis where there are none."""
     seen = set()
     for node in graph.walk():
-        if node.kind not in _DISTINCT and not node.blocks:
+        if not node.blocks and _may_repeat(node.kind):
             key = (node.kind, frozenset(node.inputs))
             if key in seen:
                 return True
@@ -102,9 +103,9 @@ class _Search:
             self.stands_for.update(zip(node.outputs, found[0].outputs))
 
     def _is_candidate(self, node: Node) -> bool:
-        if node.blocks or not node.outputs or node.kind in _DISTINCT:
+        if node.blocks or not node.outputs or not _may_repeat(node.kind):
             return False
-        return not has_effects(node) and is_deterministic(node)
+        return not written(node)
 
     def _has_changed(self, node: Node, since: int) -> bool:
         """Whether anything was written since then that a node depends on."""
@@ -115,17 +116,11 @@ class _Search:
 
     def _key(self, node: Node) -> Any:
         inputs = [self.stands_for.get(value, value) for value in node.inputs]
-        if len(inputs) == 2 and self._commutes(node):
+        if len(inputs) == 2 and _commutes(node):
             inputs.sort(key=id)
-        attrs = tuple((name, text_of(value)) for name, value in node.attrs.items())
-        types = tuple(value.type for value in node.outputs)
-        return (node.kind, attrs, types, tuple(inputs))
-
-    def _commutes(self, node: Node) -> bool:
-        """Numbers only: the order of tensors decides the layout of the result."""
-        operator = operator_of(node)
-        scalars = not any(is_mutable(value.type) for value in node.inputs)
-        return operator is not None and scalars and operator.commutative
+        attrs = [(name, text_of(value)) for name, value in node.attrs.items()]
+        types = [value.type for value in node.outputs]
+        return (node.kind, *attrs, *types, *inputs)
 
     def _may_share(self, first: Value, again: Value) -> bool:
         if not is_mutable(first.type):
@@ -136,3 +131,21 @@ class _Search:
         if self.aliases.is_written(first) or self.aliases.is_written(again):
             return False
         return is_only_read(first) or is_only_read(again)
+
+
+@functools.cache
+def _may_repeat(kind: str) -> bool:
+    """Whether two nodes of a kind without blocks are one, if they only read and what they read is
+    the same."""
+    if kind in _DISTINCT or effects_of_kind(kind):
+        return False
+    operator = operator_of_kind(kind)
+    return operator is None or not operator.nondeterministic
+
+
+def _commutes(node: Node) -> bool:
+    """Numbers only: the order of tensors decides the layout of the result."""
+    operator = operator_of(node)
+    if operator is None or not operator.commutative:
+        return False
+    return not any(is_mutable(value.type) for value in node.inputs)

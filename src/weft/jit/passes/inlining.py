@@ -54,6 +54,9 @@ def called_often(graph: Graph) -> list[Function]:
     return [function for function in order if counts[function] > 1]
 
 
+_CALLS = frozenset(("prim::CallFunction", "prim::CallMethod"))
+
+
 class _Inliner:
     def __init__(
         self, limit: int, bodies: Mapping[Function, Graph], shared: Mapping[Function, Function]
@@ -93,7 +96,7 @@ class _Inliner:
         """How many nodes a graph has, and whether there is a call among them."""
         known = self.facts.get(graph)
         if known is None:
-            calls = [callee(node) is not None for node in graph.walk()]
+            calls = [node.kind in _CALLS for node in graph.walk()]
             known = self.facts[graph] = len(calls), any(calls)
         return known
 
