@@ -397,6 +397,19 @@ def test_dead_outputs_of_if_and_loop():
     case(dce.run, before, "%s", (after, "%s"))
 
 
+def test_dead_value_round_two_loops():
+    """Each loop uses what the other one carries, and nobody else does."""
+    case(
+        dce.run,
+        "%r : float = prim::Loop(%n, %b, %f)\n  block0(%i : int, %r.1 : float):\n    prim::Print(%i)\n    %s : float = prim::Loop(%n, %b, %r.1)\n      block0(%j : int, %s.1 : float):\n        prim::Print(%j)\n        %t : float = aten::neg.float(%s.1)\n        -> (%b, %t)\n    -> (%b, %s)",
+        "%f",
+        (
+            "prim::Loop(%n, %b)\n  block0(%i : int):\n    prim::Print(%i)\n    prim::Loop(%n, %b)\n      block0(%j : int):\n        prim::Print(%j)\n        -> (%b)\n    -> (%b)",
+            "%f",
+        ),
+    )
+
+
 def test_dead_loop_with_trips():
     case(
         dce.run,

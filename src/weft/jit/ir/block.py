@@ -86,6 +86,15 @@ class Block(User):
                         pending += [(inner, None) for inner in reversed(node.blocks)]
                         break
 
+    def values(self) -> Iterator[Value]:
+        """Its parameters, and the values that are made in it and in nested blocks."""
+        yield from self.params
+        for node in self.walk():
+            yield from node.outputs
+            if node.blocks:
+                for inner in node.blocks:
+                    yield from inner.params
+
     def is_within(self, block: Block) -> bool:
         """Whether it is the block or nested in it."""
         inner: Block | None = self

@@ -97,8 +97,7 @@ class AliasAnalysis:
         self._known = known or {}
         self._attribute_cells: dict[Any, _Cell] = {}
         self._outside: dict[str, _Cell] = {}
-        types: dict[int, ty.Type] = {}
-        _find_types(graph.block, types)
+        types = {id(value.type): value.type for value in graph.block.values()}
         self._one_world = any(
             isinstance(part, _WORLD) or part is ty.ANY
             for type_ in types.values()
@@ -331,14 +330,3 @@ def _parts(type_: ty.Type) -> Iterator[ty.Type]:
     yield type_
     for child in type_.children:
         yield from _parts(child)
-
-
-def _find_types(block: Block, found: dict[int, ty.Type]) -> None:
-    """The types of the values of a block."""
-    for value in block.params:
-        found[id(value.type)] = value.type
-    for node in block.nodes:
-        for value in node.outputs:
-            found[id(value.type)] = value.type
-        for inner in node.blocks:
-            _find_types(inner, found)

@@ -11,6 +11,7 @@ anew each time the program runs, and someone may write to it. What raises stays,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 from weft.jit.ir import Node, TupleType, is_subtype, type_of_constant
@@ -22,6 +23,7 @@ _FOLDED = (ty.INT, ty.FLOAT, ty.BOOL, ty.COMPLEX, ty.STR, ty.NONE, ty.DTYPE, ty.
 _LONGEST = 10_000  # characters of a string or item of a tuple worth keeping
 
 
+@cache
 def rule_of(kind: str) -> Rule | None:
     if kind in _OWN:
         return _test_type if kind == "prim::isinstance" else _fold

@@ -6,18 +6,16 @@ and carried values of loops go one by one: those too that a loop only makes of t
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import cache
+
 from weft.jit.ir.graph import Block, Node, Value
 from weft.jit.passes.control_flow import remove_if_output
-from weft.jit.passes.effects import (
-    effects_of_kind,
-    has_effects,
-    is_removable,
-    may_raise,
-    may_run_forever,
-)
+from weft.jit.passes.effects import effects_of_kind, is_removable
 from weft.jit.passes.rewriting import Rewriter, Rule, alone
 
 
+@cache
 def rule_of(kind: str) -> Rule | None:
     if effects_of_kind(kind):
         return None
@@ -41,111 +39,50 @@ def _if(node: Node, work: Rewriter) -> bool:
 
 
 def _loop(node: Node, work: Rewriter) -> bool:
-    return _drop(node, work) or _sweep_node(node, _Marker(node))
-
-
-class _Marker:
-    """Finds the values and nodes of a loop that are needed, from the roots backwards."""
-
-    def __init__(self, loop: Node) -> None:
-        self.nodes: set[Node] = set()
-        self.values: set[Value] = set()
-        self.pending: list[Value | Node] = [loop, *(v for v in loop.outputs if v.has_uses)]
-        self._inside = {loop, *loop.walk()}
-        self._roots(loop.blocks[0])
-        self._finish()
-
-    def _roots(self, block: Block) -> None:
-        """Nodes that are needed for what they do."""
-        for node in block:
-            for inner in node.blocks:
-                self._roots(inner)
-            if not node.blocks:
-                needed = has_effects(node) or may_raise(node)
-            else:
-                needed = node.kind == "prim::Loop" and may_run_forever(node)
-            if needed:
-                self.pending.append(node)
-
-    def _finish(self) -> None:
-        """Marks everything that the roots need."""
-        while self.pending:
-            thing = self.pending.pop()
-            if isinstance(thing, Node):
-                self._mark_node(thing)
-            elif thing not in self.values:
-                self.values.add(thing)
-                self._mark_sources(thing)
-
-    def _mark_node(self, node: Node) -> None:
-        """A node that runs needs its inputs, and those around it to come to it."""
-        if node in self.nodes or node not in self._inside:
-            return
-        self.nodes.add(node)
-        if node.kind == "prim::If":
-            self.pending.append(node.inputs[0])
-        elif node.kind == "prim::Loop":
-            self.pending.extend((*node.inputs[:2], node.blocks[0].returns[0]))
-        else:
-            self.pending.extend(node.inputs)
-            for block in node.blocks:  # a fused group or the like: all or nothing
-                self.pending.extend((*block.returns, *block.nodes))
-        around = node.owner.node
-        if around is not None:
-            self.pending.append(around)
-
-    def _mark_sources(self, value: Value) -> None:
-        """What a needed value is made of."""
-        node, index = value.node, value.index
-        if node is None:
-            node = value.owner.node
-            index -= 1  # the first parameter is the trip
-            if node is None or node.kind != "prim::Loop" or index < 0:
-                return
-        if node not in self._inside:
-            return
-        self.pending.append(node)
-        if node.kind == "prim::If":
-            self.pending.extend(block.returns[index] for block in node.blocks)
-        elif node.kind == "prim::Loop":
-            body = node.blocks[0]
-            around = (node.inputs[index + 2], body.params[index + 1], body.returns[index + 1])
-            self.pending.extend((*around, node.outputs[index]))
-
-
-def _sweep(block: Block, marker: _Marker) -> bool:
-    """Destroys what is not marked, users before what they use."""
-    changed = False
-    for node in reversed(block):
-        if node not in marker.nodes:
-            node.destroy()
+    if _drop(node, work):
+        return True
+    body, changed = node.blocks[0], False
+    for index in reversed(range(len(node.outputs))):
+        output, param = node.outputs[index], body.params[index + 1]
+        if not _is_idle([output, param]):
+            continue
+        if body.returns[index + 1] is not param:
+            body.set_return(index + 1, param)  # so that nobody uses what made it
             changed = True
-        else:
-            changed |= _sweep_node(node, marker)
+        if not output.has_uses and len(param.uses) == 1:
+            body.remove_return(index + 1)
+            body.remove_param(index + 1)
+            node.remove_input(index + 2)
+            node.remove_output(index)
+            changed = True
     return changed
 
 
-def _sweep_node(node: Node, marker: _Marker) -> bool:
-    """Destroys what is not marked of the blocks and outputs of a node."""
-    dead, changed = _dead_outputs(node, marker), False
-    for index in dead:
-        for inner in node.blocks:
-            inner.remove_return(index + (node.kind == "prim::Loop"))
-    for inner in node.blocks:
-        changed |= _sweep(inner, marker)
-    for index in dead:
-        if node.kind == "prim::Loop":
-            node.blocks[0].remove_param(index + 1)
-            node.remove_input(index + 2)
-        node.remove_output(index)
-    return changed or bool(dead)
+def _is_idle(values: Iterable[Value]) -> bool:
+    """Whether values go nowhere but into others that go nowhere, round loops as well."""
+    seen: set[Value] = set()
+    waiting = list(values)
+    while waiting:
+        value = waiting.pop()
+        if value not in seen:
+            seen.add(value)
+            for user, index in value.uses:
+                made = _made_of(user, index)
+                if made is None:
+                    return False
+                waiting += made
+    return True
 
 
-def _dead_outputs(node: Node, marker: _Marker) -> list[int]:
-    """The outputs of an If or a loop that nobody needs, last first."""
-    if node.kind not in ("prim::If", "prim::Loop"):
-        return []
-    return [i for i in reversed(range(len(node.outputs))) if node.outputs[i] not in marker.values]
+def _made_of(user: Node | Block, index: int) -> list[Value] | None:
+    """What a user makes of a value; None where it is needed whatever becomes of that."""
+    node = user.node if isinstance(user, Block) else user
+    if node is not None and node.kind == "prim::Loop":
+        index -= 1 if isinstance(user, Block) else 2
+        return [node.outputs[index], node.blocks[0].params[index + 1]] if index >= 0 else None
+    if isinstance(user, Block):
+        return [node.outputs[index]] if node is not None and node.kind == "prim::If" else None
+    return None if user.blocks or not is_removable(user) else user.outputs
 
 
 run = alone(rule_of)

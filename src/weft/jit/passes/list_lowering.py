@@ -14,6 +14,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from weft.jit.ir import INT, TENSOR, ListType, Node, Value
 from weft.jit.ir.graph import Block
 from weft.jit.passes.identity import is_only_read
@@ -32,6 +34,7 @@ def _asks(kind: str) -> bool:
     )
 
 
+@cache
 def rule_of(kind: str) -> Rule | None:
     if kind == "prim::ListConstruct":
         return _gather

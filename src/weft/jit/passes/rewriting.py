@@ -2,13 +2,13 @@
 
 A rule sees a node: who makes its inputs, who uses its results, the nodes of its blocks. It says
 whether it changed anything; the node may be gone then. A pass of rules visits every node once, in
-the order of the program, and after that those near which something has changed (`Graph.touched`).
+the order of the program, inner ones first, and after that those near which something has changed
+(`Graph.touched`).
 So a change costs what is near it, not a walk over the graph.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator
 
 from weft.jit.ir import Block, Graph, Node
@@ -16,7 +16,7 @@ from weft.jit.passes.aliasing import AliasAnalysis
 from weft.jit.passes.options import DEFAULT, Options
 
 Rule = Callable[[Node, "Rewriter"], bool]
-# What a pass does to nodes of a kind; None where that is nothing.
+# What a pass does to nodes of a kind; None where that is nothing. Asked often.
 RuleOf = Callable[[str], Rule | None]
 
 
@@ -50,13 +50,13 @@ class Rewriter:
         """Applies the rules to what waits for them; True if one did something. What that changes
         waits for the next visit."""
         self._look_around()
-        rules, self._aliases = _rules(rule_of), None
+        self._aliases = None
         nodes = self._waiting.get(rule_of)
         if nodes is None:
-            nodes = {node: None for node in self.graph.walk() if rules[node.kind]}
+            nodes = dict.fromkeys(_inner_first(self.graph.block, rule_of))
         self._waiting[rule_of], changed = {}, False
         for node in nodes:
-            rule = rules[node.kind]
+            rule = rule_of(node.kind)
             if rule is not None and node.is_inserted:
                 changed |= rule(node, self)
         return changed
@@ -90,8 +90,16 @@ class Rewriter:
                 if user not in touched:
                     near.update(dict.fromkeys(_users(user)))
         for rule_of, waiting in self._waiting.items():
-            rules = _rules(rule_of)
-            waiting.update((node, None) for node in near if rules[node.kind])
+            waiting.update((node, None) for node in near if rule_of(node.kind))
+
+
+def _inner_first(block: Block, rule_of: RuleOf) -> Iterator[Node]:
+    """The nodes for which there are rules, those of nested blocks before the node around them."""
+    for node in block.nodes:
+        for inner in node.blocks:
+            yield from _inner_first(inner, rule_of)
+        if rule_of(node.kind):
+            yield node
 
 
 def _users(node: Node) -> Iterator[Node]:
@@ -101,19 +109,3 @@ def _users(node: Node) -> Iterator[Node]:
             found = user.node if isinstance(user, Block) else user
             if found is not None:
                 yield found
-
-
-class _Rules(dict[str, "Rule | None"]):
-    """The rules of a pass by kinds of nodes."""
-
-    def __init__(self, rule_of: RuleOf) -> None:
-        self._rule_of = rule_of
-
-    def __missing__(self, kind: str) -> Rule | None:
-        self[kind] = made = self._rule_of(kind)
-        return made
-
-
-@functools.cache
-def _rules(rule_of: RuleOf) -> _Rules:
-    return _Rules(rule_of)

@@ -31,7 +31,7 @@ def run(graph: Graph, options: Options = DEFAULT) -> bool:
     """Sets the shape of every tensor in the graph; True if one was not the same before."""
     if not _may_tell(graph):
         return False
-    values = [v for v in _values(graph.block) if v.type == TENSOR]
+    values = [v for v in graph.block.values() if v.type == TENSOR]
     before = [value.shape for value in values]
     _Propagation(graph).block(graph.block)
     changed = [value for value, shape in zip(values, before) if value.shape != shape]
@@ -202,11 +202,3 @@ def _reshaped(node: Node) -> list[Value]:
         return []
     pairs = zip(operator.args, node.inputs)
     return [value for arg, value in pairs if arg.is_written and arg.kwarg_only]
-
-
-def _values(block: Block) -> list[Value]:
-    found = list(block.params)
-    for node in block.walk():
-        found.extend(node.outputs)
-        found.extend(param for inner in node.blocks for param in inner.params)
-    return found
