@@ -129,7 +129,7 @@ PURPOSES = (
     Purpose(
         "fusion",
         3_500,
-        3_500,
+        3_471,
         "csrc/runtime/fused* csrc/bindings/jit_fused.cpp src/weft/jit/passes/fusion.py "
         "src/weft/jit/passes/var_mean.py src/weft/jit/passes/patterns.py "
         "src/weft/jit/codegen/derivative.py src/weft/jit/codegen/rows.py "
@@ -138,10 +138,10 @@ PURPOSES = (
     Purpose(
         "tracing; shapes in Python",
         2_500,
-        3_326,
+        3_318,
         "src/weft/jit/tracing/* src/weft/jit/passes/shape*",
     ),
-    Purpose("IR, passes, code generation, programs in Python", 10_000, 13_289, "src/weft/jit/*"),
+    Purpose("IR, passes, code generation, programs in Python", 10_000, 13_517, "src/weft/jit/*"),
     Purpose(
         "interpreter, values, their bindings", 5_000, 7_197, "csrc/runtime/* csrc/bindings/jit*"
     ),
