@@ -105,7 +105,11 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     current: _Level | None = levels.current
     if current is None or not current.history.reaches(tensor):
         return UnpackedDualTensor(tensor, None)
-    (tangent,) = Forward(current.history, [tensor]).along(current.tangents)
+    levels.current = None  # the tangent's own gradients are not what a program asks for
+    try:
+        (tangent,) = Forward(current.history, [tensor]).along(current.tangents)
+    finally:
+        levels.current = current
     return UnpackedDualTensor(current.history.leave(tensor), tangent)
 
 
