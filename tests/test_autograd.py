@@ -23,6 +23,19 @@ def resident() -> int:
     return int(statm.read_text().split()[1]) * 4096 if statm.exists() else 0
 
 
+@pytest.mark.parametrize("rows", [1, 16, 17])
+@pytest.mark.parametrize("length", [500, 700, 1030, 2050])
+def test_gradients_of_normalised_rows_of_every_length(length: int, rows: int) -> None:
+    """Rows go through the kernels whole or in tiles, by their length."""
+    x = weft.randn(rows, length, dtype=weft.float64, requires_grad=True)
+    weights = weft.randn(rows, length, dtype=weft.float64)
+    (found,) = weft.autograd.grad((weft.nn.functional.layer_norm(x, (length,)) * weights).sum(), x)
+    centred = x - x.mean(1, keepdim=True)
+    normal = centred / (centred.square().mean(1, keepdim=True) + 1e-5).sqrt()
+    (expected,) = weft.autograd.grad((normal * weights).sum(), x)
+    weft.testing.assert_close(found, expected, rtol=1e-9, atol=1e-10)
+
+
 class TestLeaves:
     def test_gradient_accumulates(self) -> None:
         x, b = leaf(1, 2), weft.tensor([3.0, 4.0], dtype=weft.float64)

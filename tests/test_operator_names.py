@@ -38,7 +38,6 @@ ALLOWED = {
     "src/weft/jit/passes/conv_bn.py": "an identity between operators",
     "src/weft/jit/passes/conv_sum.py": "an identity between operators",
     "src/weft/jit/passes/var_mean.py": "an identity between operators",
-    "src/weft/jit/pipeline.py": "kinds of nodes that passes look for",
     "src/weft/jit/python_functions.py": "functions of Python's modules",
     "src/weft/jit/schemas.py": "functions of weft that rows of builtins cannot name",
     "src/weft/jit/tracing/overrides.py": "attributes and methods of tensors",

@@ -177,7 +177,7 @@ bool RowWorker::is_repeated(uint8_t operand) const {
 // A row of the value that lies there, which all steps of the row share.
 void* RowWorker::repeat(uint8_t operand, const void* from) {
   Buffer& buffer = buffers_[operand];
-  if (buffer.cached == from) return buffer.tile;
+  if (buffer.cached == from && buffer.cached_count >= walk_.row.numel) return buffer.tile;
   const auto* value = static_cast<const char*>(from);
   strided::move<strided::Direction::Gather>(buffer.tile, const_cast<char*>(value),
                                             walk_.operands[operand].view.item, 1, walk_.row.numel,

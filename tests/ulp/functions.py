@@ -183,7 +183,7 @@ EXEMPT: dict[str, str] = {
         "mul.Tensor", "mul.Scalar", "maximum", "minimum", "clamp_min", "clamp_min.Tensor", "clamp_max",
         "clamp_max.Tensor", "where.self", "where.ScalarSelf", "where.ScalarOther", "masked_fill.Scalar",
         "neg", "abs", "sign", "sgn", "floor", "ceil", "round", "trunc", "frac", "conj_physical",
-        "relu", "relu6", "leaky_relu", "hardtanh", "angle", "fmax", "fmin", "copysign.Tensor", "copysign.Scalar", "heaviside",
+        "relu", "relu6", "leaky_relu", "_prelu_kernel", "hardtanh", "angle", "fmax", "fmin", "copysign.Tensor", "copysign.Scalar", "heaviside",
     ), _ROUNDED),
     **dict.fromkeys((
         "add.Tensor", "add.Scalar", "sub.Tensor", "sub.Scalar", "rsub.Tensor", "rsub.Scalar", "lerp.Scalar",

@@ -72,6 +72,7 @@ op(
         "weight": "where(self > 0, 0, grad * self)",
     },
     inplace=None,
+    out=None,
     variants="",
 )
 op(

@@ -323,6 +323,9 @@ def _none(g: Any, *args: Any) -> Any:
 mapping("relu6")(lambda g, x: g.call("hardtanh", x, 0, 6))
 mapping("hardsigmoid")(lambda g, x: g.op("HardSigmoid", x, alpha=1 / 6))
 mapping("hardswish")(lambda g, x: x * g.op("HardSigmoid", x, alpha=1 / 6))
+mapping("_prelu_kernel")(
+    lambda g, x, weight: g.op("Where", g.op("Greater", x, like(g, x, 0)), x, x * weight)
+)
 mapping("leaky_relu")(lambda g, x, slope=0.01: g.op("LeakyRelu", x, alpha=slope))
 
 

@@ -31,9 +31,9 @@ _ABSENT = frozenset(
 _SHARED = frozenset(
     (
         "_adaptive_avg_pool2d_backward", "_dirichlet_grad", "_get_tracing_state", "_infer_size",
-        "_int_mm", "_log_softmax_backward_data", "_sample_dirichlet", "_scaled_mm", "_set_item",
-        "_softmax_backward_data", "_standard_gamma", "_standard_gamma_grad", "_to_copy",
-        "_unique2", "_unwrap_optional", "_weight_int8pack_mm",
+        "_int_mm", "_log_softmax_backward_data", "_prelu_kernel", "_sample_dirichlet", "_scaled_mm",
+        "_set_item", "_softmax_backward_data", "_standard_gamma", "_standard_gamma_grad",
+        "_to_copy", "_unique2", "_unwrap_optional", "_weight_int8pack_mm",
     )
 )  # fmt: skip
 # Overloads that PyTorch has not, nor another that takes their arguments for the same.
