@@ -20,8 +20,9 @@ enum StorageFlags : uint8_t {
   kReadOnly = 1,  // writing raises
   kShared = 2,    // in memory shared by processes
   kPinned = 4,
-  kForeign = 8,   // memory made by somebody else, who may write at any time
-  kExposed = 16,  // data_ptr() gave the address away: somebody may write at any time
+  kForeign = 8,           // memory made by somebody else, who may write at any time
+  kExposed = 16,          // data_ptr() gave the address away: somebody may write at any time
+  kMadeInTransform = 32,  // allocated while `transforms_under_way` (core/transforms.h)
 };
 
 // What is derived from the contents of a storage and kept with it (ops/packed_weight.h).

@@ -3,12 +3,9 @@
 
 #include <atomic>
 
-#include "core/storage.h"
-
 namespace weft {
 
-// Of all threads; storages that are allocated while it is above 0 get the flag.
+// Of all threads; storages that are allocated while it is above 0 get kMadeInTransform.
 extern std::atomic<int> transforms_under_way;
-inline constexpr auto kMadeInTransform = static_cast<StorageFlags>(32);
 
 }  // namespace weft

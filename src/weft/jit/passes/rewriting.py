@@ -3,8 +3,7 @@
 A rule sees a node: who makes its inputs, who uses its results, the nodes of its blocks. It says
 whether it changed anything; the node may be gone then. A pass of rules visits every node once, in
 the order of the program, inner ones first, and after that those near which something has changed
-(`Graph.touched`).
-So a change costs what is near it, not a walk over the graph.
+(`Graph.touched`): a change costs what is near it, not a walk over the graph.
 """
 
 from __future__ import annotations
