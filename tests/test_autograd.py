@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -364,9 +365,13 @@ class TestHooks:
         x.register_post_accumulate_grad_hook(seen.append)
         (x * 4).sum().backward()
         assert seen[0] is x and x.grad.tolist() == [4]
-        handle = x.register_post_accumulate_grad_hook(lambda tensor: tensor.grad)
-        with pytest.raises(TypeError, match="expected a hook that returns None, got Tensor"):
-            x.sum().backward()
+        returned: Any = x  # as methods in place return it
+        handle = x.register_post_accumulate_grad_hook(lambda _: returned)
+        x.sum().backward()
+        for returned, error in ((x.grad, RuntimeError), (5, TypeError)):
+            got = type(returned).__name__
+            with pytest.raises(error, match=f"expected a hook that returns None, got {got}"):
+                x.sum().backward()
         assert repr(handle).startswith("<weft.autograd.graph.HookHandle object")
 
     def test_node_hooks(self) -> None:

@@ -356,6 +356,17 @@ def test_program_of_torch(program):
     assert program(pytest.importorskip("torch"), next(_names)) == PROGRAMS[program]
 
 
+def test_schemas_may_name_their_namespace():
+    """PyTorch's library fails when it goes then."""
+    name = next(_names)
+    library = weft.library.Library(name, "DEF")
+    assert library.define(f" {name}::f(Tensor x) -> Tensor") == "f"
+    library.impl("f", lambda x: -x)
+    assert getattr(weft.ops, name).f(weft.ones(1)).tolist() == [-1.0]
+    with pytest.raises(ValueError, match="schema: expected"):
+        library.define("another::g(Tensor x) -> Tensor")
+
+
 # ---- schemas ----
 
 

@@ -368,6 +368,17 @@ def test_casts_to_the_same_dtype():
     )
 
 
+@pytest.mark.parametrize(
+    "p, train, goes",
+    [(0.5, False, True), (1.0, False, True), (1.5, False, False), (0.5, True, False)],
+)
+def test_dropout_outside_training(p, train, goes):
+    """One that would raise, for its p, stays."""
+    lines = f"%p : float = prim::Constant[value={p}]()\n%train : bool = prim::Constant[value={train}]()\n"
+    after = (lines, "%x") if goes else None
+    case(peephole.run, lines + "%d : Tensor = aten::dropout(%x, %p, %train)", "%d", after)
+
+
 def test_fast_math_is_asked_for():
     lines = "%c : Tensor = aten::neg(%x)\n%r : Tensor = aten::neg(%c)"
     case(peephole.run, lines, "%r", None)

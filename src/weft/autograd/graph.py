@@ -257,17 +257,19 @@ def register_multi_grad_hook(
 def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], Any]) -> HookHandle:
     """Calls `hook(tensor)` after backward has added to the `.grad` of this leaf.
 
-    Raises TypeError during backward where the hook returns something.
+    During backward raises RuntimeError where the hook returns another tensor than the leaf, and
+    TypeError where it returns something else than None.
     """
     tensor = weakref.ref(self)
 
     def run() -> None:
         target = tensor()
-        if target is not None and (got := hook(target)) is not None:
-            raise TypeError(
-                "register_post_accumulate_grad_hook: expected a hook that returns None, "
-                f"got {type(got).__name__}"
-            )
+        if target is None or (got := hook(target)) is None or got is target:
+            return
+        raise (RuntimeError if isinstance(got, Tensor) else TypeError)(
+            "register_post_accumulate_grad_hook: expected a hook that returns None, "
+            f"got {type(got).__name__}"
+        )
 
     if not callable(hook):
         got = type(hook).__name__

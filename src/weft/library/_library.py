@@ -63,12 +63,12 @@ class Library:
         return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})"
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
-        """Makes an operator of a schema "f(Tensor x) -> Tensor"; its name. RuntimeError in a
-        library of kind "IMPL", ValueError for no schema."""
+        """Makes an operator of a schema "f(Tensor x) -> Tensor", also behind "ns::"; its name.
+        RuntimeError in a library of kind "IMPL", ValueError for no schema."""
         if self.kind == "IMPL":
             raise RuntimeError("define: expected a library of kind DEF or FRAGMENT, got IMPL")
-        name = parse(schema).name
-        operator = define(f"{self.ns}::{name}", schema.strip())
+        name = parse(schema := schema.strip().removeprefix(f"{self.ns}::")).name
+        operator = define(f"{self.ns}::{name}", schema)
         self._made.append((operator.qualname, operator.schema.overload_name))
         return name
 

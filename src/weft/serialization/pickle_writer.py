@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 
 from weft import _C
 from weft._C import Tensor
-from weft.nn.modules._state import StateDict
 from weft.nn.parameter import Buffer, Parameter
 from weft.serialization.globals import STORAGE_DTYPES
 from weft.serialization.names import global_name
@@ -351,7 +350,6 @@ _WRITERS: dict[type, Callable[[PickleWriter, Any], None]] = {
     list: PickleWriter._list,
     dict: PickleWriter._dict,
     OrderedDict: PickleWriter._ordered_dict,
-    StateDict: PickleWriter._ordered_dict,
     Counter: PickleWriter._counter,
     set: PickleWriter._set,
     _C.dtype: PickleWriter._dtype,

@@ -198,7 +198,7 @@ _rule("expand(x, S, I)", "x", lambda found: guards.has_sizes(found, "S"))
 _rule("view(view(x, S), T)", "view(x, T)", lambda found: guards.same_count(found, "S", "T"))
 _rule("alias(x)", "x")
 
-# ---- casts ----
+# ---- casts, dropout outside training ----
 
 _rule(
     "to.dtype(x, D, N, False, None)",
@@ -207,6 +207,7 @@ _rule(
     identical=True,
 )
 _rule("type_as(x, y)", "x", guards.same_dtype, identical=True)
+_rule("dropout(x, P, False)", "x", lambda found: 0 <= found.const("P") <= 1, identical=True)
 
 # ---- tensors: last bits, strides and errors may differ ----
 

@@ -31,21 +31,6 @@ class _IncompatibleKeys(NamedTuple):
         )
 
 
-class StateDict(OrderedDict[str, Any]):
-    """What state_dict returns: names to tensors, and the version of each module's format."""
-
-    _metadata: OrderedDict[str, dict[str, Any]]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Written as a plain OrderedDict, so that a checkpoint names nothing of weft.
-        return OrderedDict, (), {"_metadata": self._metadata}, None, iter(self.items())
-
-    def copy(self) -> StateDict:
-        duplicate = StateDict(self)
-        duplicate._metadata = self._metadata
-        return duplicate
-
-
 class _PostHook:
     """A hook of register_state_dict_post_hook, which returns nothing."""
 
@@ -89,14 +74,15 @@ class Stateful(Registry):
     ) -> Any:
         """All parameters and persistent buffers by dotted name.
 
-        The tensors share memory with the module and are detached unless `keep_vars`.
+        The tensors share memory with the module and are detached unless `keep_vars`. The
+        attribute `_metadata` of the result has the version of each module's format.
         """
         if args:  # the old positional form: destination, prefix, keep_vars
             named = dict(zip(("destination", "prefix", "keep_vars"), args))
             destination = named.get("destination", destination)
             prefix, keep_vars = named.get("prefix", prefix), named.get("keep_vars", keep_vars)
         if destination is None:
-            destination = StateDict()
+            destination = OrderedDict()
             destination._metadata = OrderedDict()
         metadata = {"version": self._version}
         if hasattr(destination, "_metadata"):
