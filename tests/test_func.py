@@ -422,7 +422,9 @@ def test_functions_write_to_running_statistics() -> None:
 def test_dual_levels() -> None:
     fw = forward_ad(weft)
     x = vector(weft)
-    with weft.no_grad(), fw.dual_level():
+    assert fw._current_level == -1
+    with weft.no_grad(), fw.dual_level() as level:
+        assert fw._current_level == level == 0
         d = fw.make_dual(x, x.cos())
         primal, tangent = fw.unpack_dual(d * 2)
         with pytest.raises(RuntimeError, match="enter_dual_level: expected no level under way"):

@@ -390,3 +390,51 @@ def test_overridable_functions_are_functions():
 def test_a_trace_records_what_a_subclass_does():
     traced = weft.jit.trace(lambda x: x.as_subclass(Plain) * 2 + 1, weft.ones(2))
     assert traced(weft.tensor([3.0, 4.0])).tolist() == [7.0, 9.0]
+
+
+# Of weft one function, of torch two: that of torch and that of nn.functional; and those that only raise in both.
+TWO = {
+    "adaptive_max_pool1d",
+    "celu",
+    "max_pool1d",
+    "max_pool1d_with_indices",
+    "max_pool3d",
+    "rms_norm",
+    "rrelu",
+}
+TWO |= {
+    "selu",
+    "threshold",
+    "resize_as_",
+    "split",
+    "eig",
+    "lstsq",
+    "matrix_rank",
+    "solve",
+    "symeig",
+}
+
+
+@pytest.mark.parity
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("space", ["", "nn.functional", "linalg", "fft", "special"])
+def test_operators_are_no_methods(space: str) -> None:
+    """An operator that is an attribute of a class is called without the instance, a function of Python with it."""
+    theirs, ours = pytest.importorskip("torch"), weft
+    for part in filter(None, space.split(".")):
+        theirs, ours = getattr(theirs, part), getattr(ours, part)
+    compared = 0
+    for name in dir(theirs):
+        function = getattr(ours, name, None)
+        if name.startswith("_") or (name in TWO and space != "linalg"):
+            continue
+        if isinstance(function, (weft._C._OpFunction, weft._C._Overridable)):
+            binds = hasattr(getattr(theirs, name), "__get__")
+            compared += 1
+            assert hasattr(function, "__get__") is binds, name
+    assert compared > 5
+
+    class Holder:
+        function = ours
+
+    assert Holder().function is ours

@@ -385,3 +385,40 @@ def test_a_storage_in_a_file_has_one_dtype():
         weft.save([x, x.untyped_storage()], io.BytesIO())
     with pytest.raises(TypeError, match="save: expected a storage on the CPU, got one on meta"):
         weft.save(weft.ones(2, device="meta").untyped_storage(), io.BytesIO())
+
+
+@pytest.mark.parity
+def test_tensors_of_storages_beside_pytorch() -> None:
+    """Constructors take a storage as memory, not as a sequence of numbers: bytes in any dtype, elements in theirs."""
+    torch = pytest.importorskip("torch")
+
+    def outcome(lib: Any, make: Any) -> Any:
+        x = lib.arange(6.0)
+        try:
+            made = make(lib, x, x.untyped_storage())
+        except Exception as error:
+            return type(error).__name__
+        shares = made.data_ptr() == x.data_ptr()
+        return str(made.dtype), made.tolist(), shares, made.requires_grad
+
+    for make in (
+        lambda lib, x, s: lib.tensor(s),
+        lambda lib, x, s: lib.tensor(s, dtype=lib.float32),
+        lambda lib, x, s: lib.tensor(s, dtype=lib.float64, requires_grad=True),
+        lambda lib, x, s: lib.tensor(
+            x.view(lib.uint8)[:7].clone().untyped_storage(), dtype=lib.int16
+        ),
+        lambda lib, x, s: lib.tensor(x.storage()),
+        lambda lib, x, s: lib.tensor(x.storage(), dtype=lib.float32),
+        lambda lib, x, s: lib.tensor(x.storage(), dtype=lib.float64),
+        lambda lib, x, s: lib.tensor([s], dtype=lib.uint8),
+        lambda lib, x, s: lib.as_tensor(s, dtype=lib.int32),
+        lambda lib, x, s: lib.as_tensor(x.storage()),
+        lambda lib, x, s: lib.asarray(s, dtype=lib.uint8),
+        lambda lib, x, s: x.new_tensor(s),
+        lambda lib, x, s: lib.Tensor(s),
+        lambda lib, x, s: lib.Tensor(x[1:3].double().storage()),
+        lambda lib, x, s: lib.IntTensor(s),
+        lambda lib, x, s: x.new(s),
+    ):
+        assert outcome(weft, make) == outcome(torch, make)

@@ -205,6 +205,7 @@ PRIVATE = """
 
     _log_api_usage_once("x")
     assert _LinAlgError is torch.linalg.LinAlgError and torch._C._get_tracing_state() is None
+    assert torch._C._is_alias_of(x := torch.ones(2), x[1:]) and not torch._C._is_alias_of(x, x.clone())
     states = []
     torch.jit.trace(lambda x: (states.append(torch._C._get_tracing_state()), x + 1)[1], torch.ones(1))
     assert states[0]

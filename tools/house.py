@@ -156,7 +156,7 @@ PURPOSES = (
     Purpose(
         "shared memory, processes, data loading",
         6_000,
-        6_634,
+        6_642,
         "csrc/core/shared* csrc/core/parent_watch* csrc/core/mapped* "
         "csrc/bindings/shared* csrc/bindings/semaphore.cpp "
         "csrc/bindings/mapped* src/weft/multiprocessing/* src/weft/utils/data/* "
@@ -167,7 +167,7 @@ PURPOSES = (
     Purpose(
         "overriding operators: __torch_function__",
         1_000,
-        1_175,
+        1_184,
         "csrc/bindings/torch_function.* csrc/bindings/hooked.h csrc/bindings/arguments.h "
         "src/weft/_runtime/torch_function.py src/weft/overrides.py",
     ),
@@ -177,7 +177,7 @@ PURPOSES = (
     Purpose(
         "weft under the name torch",
         1_210,
-        1_571,
+        1_576,
         "src/weft/compat/* src/weft/hub.py src/weft/futures.py "
         "src/weft/nn/modules/utils.py src/weft/nn/modules/syncbatchnorm.py",
     ),
@@ -221,7 +221,7 @@ PURPOSES = (
     Purpose(
         "transforms of functions",
         1_600,
-        2_922,
+        2_928,
         "src/weft/func/* src/weft/autograd/forward_ad.py",
     ),
     Purpose(

@@ -262,6 +262,16 @@ struct Options {
   bool requires_grad = false;
 };
 
+// Whether the data is a storage of weft.storage, which a tensor is made over and no copy of.
+bool is_storage(PyObject* data) {
+  return !PyList_Check(data) && !PyTuple_Check(data) && !PyNumber_Check(data) &&
+         PyObject_HasAttrString(data, "_tensor_of");
+}
+Tensor tensor_over_storage(PyObject* data, std::optional<DType> dtype) {
+  PyObject* wanted = dtype ? dtype_object(*dtype) : Py_None;
+  return unwrap(Object::checked(PyObject_CallMethod(data, "_tensor_of", "O", wanted)).get());
+}
+
 Tensor placed(const Tensor& tensor, std::optional<Device> device) {
   if (!device || *device == tensor.device()) return tensor;
   return ops::_to_copy(tensor, {}, {}, device);
@@ -333,7 +343,8 @@ PyObject* asarray(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* 
     const bool alias = copy == Py_False;
     Tensor source = buffer ? tensor_from_buffer("asarray", data, wanted)
                            : shared_or_copied("asarray", data, alias ? std::nullopt : wanted);
-    bool shares = buffer || is_tensor(data) || is_numpy_array(data) || gives_dlpack(data);
+    bool shares =
+        buffer || is_tensor(data) || is_numpy_array(data) || gives_dlpack(data) || is_storage(data);
     if (must_copy && shares) source = copy_of(source, source.dtype());
     WEFT_CHECK_VALUE(!alias || shares, "asarray: expected data that can be shared, got ",
                      short_type_name(data));
@@ -372,6 +383,7 @@ Tensor tensor_from_data(const char* op, PyObject* data, std::optional<DType> dty
     Tensor array = tensor_from_numpy(op, data);
     return copy_of(array, dtype.value_or(array.dtype()));
   }
+  if (is_storage(data)) return tensor_over_storage(data, dtype);
   if (!PyList_Check(data) && !PyTuple_Check(data) && !PyNumber_Check(data) && gives_dlpack(data)) {
     Tensor given = tensor_from_dlpack(op, data);
     return copy_of(given, dtype.value_or(given.dtype()));

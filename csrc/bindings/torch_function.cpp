@@ -111,6 +111,7 @@ struct OverridableObject {
   PyObject* weakrefs;
 };
 PyTypeObject* overridable_type = nullptr;
+PyTypeObject* bound_type = nullptr;  // of those that a class takes for methods
 
 PyObject* function_of(PyObject* self) {
   return reinterpret_cast<OverridableObject*>(self)->function;
@@ -232,12 +233,13 @@ void overridable_dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
-PyObject* overridable(PyObject*, PyObject* function) {
-  if (!PyFunction_Check(function)) {
-    PyErr_Format(PyExc_TypeError, "_overridable: expected a function, got %s", type_name(function));
+PyObject* overridable(PyObject*, PyObject* args) {
+  PyObject* function;
+  int is_operator;
+  if (!PyArg_ParseTuple(args, "O!p:_overridable", &PyFunction_Type, &function, &is_operator))
     return nullptr;
-  }
-  PyObject* made = overridable_type->tp_alloc(overridable_type, 0);
+  PyTypeObject* type = is_operator ? overridable_type : bound_type;
+  PyObject* made = type->tp_alloc(type, 0);
   if (!made) return nullptr;
   auto* object = reinterpret_cast<OverridableObject*>(made);
   object->vectorcall = overridable_call;
@@ -257,8 +259,9 @@ PyMethodDef overridable_methods[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 
-PyTypeObject* make_overridable_type() {
-  static PyType_Slot slots[] = {
+// With a base: those that bind.
+PyTypeObject* make_overridable_type(const char* name, PyTypeObject* base) {
+  PyType_Slot slots[] = {
       {Py_tp_dealloc, reinterpret_cast<void*>(overridable_dealloc)},
       {Py_tp_traverse, reinterpret_cast<void*>(overridable_traverse)},
       {Py_tp_clear, reinterpret_cast<void*>(overridable_clear)},
@@ -266,16 +269,19 @@ PyTypeObject* make_overridable_type() {
       {Py_tp_getattro, reinterpret_cast<void*>(overridable_get)},
       {Py_tp_setattro, reinterpret_cast<void*>(overridable_set)},
       {Py_tp_repr, reinterpret_cast<void*>(overridable_repr)},
-      {Py_tp_descr_get, reinterpret_cast<void*>(overridable_bind)},
       {Py_tp_members, overridable_members},
       {Py_tp_methods, overridable_methods},
+      {base ? Py_tp_descr_get : 0, reinterpret_cast<void*>(overridable_bind)},
       {0, nullptr},
   };
-  static PyType_Spec spec = {"weft._C.Overridable", sizeof(OverridableObject), 0,
-                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
-                                 Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                             slots};
-  return reinterpret_cast<PyTypeObject*>(Object::checked(PyType_FromSpec(&spec)).release());
+  const unsigned kind = base ? Py_TPFLAGS_METHOD_DESCRIPTOR : Py_TPFLAGS_BASETYPE;
+  PyType_Spec spec = {name, sizeof(OverridableObject), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
+                          Py_TPFLAGS_DISALLOW_INSTANTIATION | kind,
+                      slots};
+  const Object bases = base ? Object::checked(PyTuple_Pack(1, base)) : Object();
+  PyObject* made = PyType_FromSpecWithBases(&spec, bases.get());
+  return reinterpret_cast<PyTypeObject*>(Object::checked(made).release());
 }
 
 PyMethodDef torch_function_functions[] = {
@@ -291,8 +297,9 @@ PyMethodDef torch_function_functions[] = {
      reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(has_any)), METH_FASTCALL, nullptr},
     {"_overrides", class_of_object_overrides, METH_O,
      "Whether the object's class answers for operators."},
-    {"_overridable", overridable, METH_O,
-     "The function, asking classes of its arguments and modes first."},
+    {"_overridable", overridable, METH_VARARGS,
+     "The function, asking classes of its arguments and modes first. As an attribute of a class it "
+     "becomes a method, unless it is an operator."},
     {"_disabled_torch_function_impl", fast(disabled_torch_function), kFast,
      "The __torch_function__ of classes whose operators give plain tensors."},
     {nullptr, nullptr, 0, nullptr},
@@ -357,7 +364,8 @@ PyObject* ask_member(const char* name, const char* role, const Arguments& given)
 
 void init_torch_function(PyObject* module) {
   hook_name = Object::checked(PyUnicode_InternFromString("__torch_function__")).release();
-  overridable_type = make_overridable_type();
+  overridable_type = make_overridable_type("weft._C.Overridable", nullptr);
+  bound_type = make_overridable_type("weft._C.OverridableFunction", overridable_type);
   add_object(module, "_Overridable", reinterpret_cast<PyObject*>(overridable_type));
   check_status(PyModule_AddFunctions(module, torch_function_functions));
   disabled_impl =

@@ -147,6 +147,10 @@ class UntypedStorage:
         info = self.info()
         return not (info.foreign or info.read_only or info.shared or info.holds)
 
+    def _tensor_of(self, dtype: Any) -> Tensor:
+        """A tensor over all elements; for None of int64. What `weft.tensor` gives for a storage."""
+        return TypedStorage(wrap_storage=self, dtype=dtype or _C.int64)._view()
+
     # ---- shared memory, as programs pass it on by themselves ----
 
     @classmethod
@@ -342,6 +346,12 @@ class TypedStorage:
                 f"TypedStorage: expected a size or a sequence, got {type(given).__name__}"
             )
         return _C.tensor(list(given), dtype=self.dtype, device=device)
+
+    def _tensor_of(self, dtype: Any) -> Tensor:
+        """A tensor over the elements; RuntimeError for another dtype."""
+        if dtype not in (None, self.dtype):
+            raise RuntimeError(f"tensor: expected a storage of {dtype}, got one of {self.dtype}")
+        return self._view()
 
     def _view(self) -> Tensor:
         size = self.nbytes() // self.element_size()

@@ -68,4 +68,4 @@ def _holds(pred: Any) -> bool:
     return bool(pred)
 
 
-_declare(globals(), ("cond",))
+_declare(globals(), ("cond", "while_loop"))

@@ -182,4 +182,4 @@ def view_as_complex_copy(input: Tensor) -> Tensor:
     return _C.view_as_complex(input).clone()
 
 
-_declare(globals())
+_declare(globals(), ("get_device_module",))

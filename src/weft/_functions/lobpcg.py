@@ -169,4 +169,4 @@ def lobpcg(
     return values.reshape(*A.shape[:-2], k), vectors.reshape(*A.shape[:-1], k)
 
 
-_declare(globals())
+_declare(globals(), ("lobpcg",))

@@ -71,4 +71,4 @@ def pca_lowrank(
     return svd_lowrank(A - A.mean(-2, keepdim=True) if center else A, rank, niter)
 
 
-_declare(globals())
+_declare(globals(), ("pca_lowrank", "svd_lowrank"))

@@ -271,4 +271,4 @@ def linalg_solve_ex(
     return SolutionEx(linalg_lu_solve(LU, pivots, B.unsqueeze(-1)).squeeze(-1), info)
 
 
-_declare(globals())
+_declare(globals(), ("lu",))

@@ -301,11 +301,12 @@ def _torch_function(
 def overridable(function: Any, is_operator: bool = False) -> Any:
     """The function, which asks the classes of its arguments and modes first.
 
-    is_operator: it is one in PyTorch, and is shown with the arguments as they were given.
+    is_operator: it is one in PyTorch: it is shown with the arguments as they were given, and is no
+    method where it is an attribute of a class.
     """
     vars(function).setdefault("_weft_unwrapped", function)  # what programs compile
     function._weft_operator = is_operator
-    return _C._overridable(function)
+    return _C._overridable(function, is_operator)
 
 
 def declare(

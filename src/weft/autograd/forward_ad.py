@@ -33,6 +33,12 @@ class _Level:
         self.tangents: list[Tensor] = []
 
 
+def __getattr__(name: str) -> int:
+    if name == "_current_level":  # that under way; libraries ask whether there is one
+        return -1 if levels.current is None else 0
+    raise AttributeError(f"module 'weft.autograd.forward_ad' has no attribute {name!r}")
+
+
 def enter_dual_level() -> int:
     """Begins a level and returns its number, 0. RuntimeError inside another: levels do not nest."""
     if levels.current is not None:

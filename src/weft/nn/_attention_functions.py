@@ -228,4 +228,4 @@ def _additive(mask: Tensor, q: Tensor) -> Tensor:
     return _C.zeros(mask.shape, dtype=q.dtype, device=q.device).masked_fill(mask, float("-inf"))
 
 
-_declare(globals())
+_declare(globals(), ("scaled_dot_product_attention",))

@@ -210,4 +210,4 @@ def embedding_bag(
 
 __all__ = ["embedding", "embedding_bag"]
 
-_declare(globals())
+_declare(globals(), ("embedding_renorm_",))

@@ -46,6 +46,11 @@ def _get_accelerator(check: bool | None = None) -> Any:
     return weft.device("cpu")
 
 
+def _is_alias_of(tensor: weft.Tensor, other: weft.Tensor) -> bool:
+    """Whether two tensors lie in one storage."""
+    return tensor._storage_key() == other._storage_key()
+
+
 def _setting(setter: str, getter: str, value: bool, tells: bool) -> None:
     """Functions for a setting of PyTorch's compiler, which is kept without effect: programs are
     always compiled. The one that sets it `tells` what was before."""
