@@ -861,3 +861,44 @@ def test_what_a_factory_made_was_not_written_to(name):
     assert made.zero_()._version == 1
     out = weft.empty(2)
     assert weft.ones(2, out=out)._version > 0
+
+
+SIZED: dict[str, Any] = {
+    "rand": lambda t, n: t.rand(n, 2),
+    "zeros": lambda t, n: t.zeros(size=(n,)),
+    "randint": lambda t, n: t.randint(0, 5, (n, 2)),
+    "expand": lambda t, n: t.ones(1, 1).expand(2, n),
+    "repeat": lambda t, n: t.ones(1).repeat(n),
+    "reshape": lambda t, n: t.ones(4).reshape([2, n]),
+    "new_zeros": lambda t, n: t.ones(1).new_zeros((n, n)),
+    "mean": lambda t, n: t.ones(1, 1, 3).mean([n]),
+    "topk": lambda t, n: t.arange(9.0).topk(n)[0],
+    "as_strided": lambda t, n: t.ones(9).as_strided((n,), (1,)),
+    "tensor_split": lambda t, n: t.arange(9.0).tensor_split(n)[0],
+    "repeat_interleave": lambda t, n: t.ones(3).repeat_interleave(n),
+    "Tensor": lambda t, n: t.Tensor(n, 3),
+    "Tensor of one": lambda t, n: t.Tensor(n),
+    "FloatTensor": lambda t, n: t.FloatTensor(3, n),
+    "FloatTensor of one": lambda t, n: t.FloatTensor(n),
+    "new": lambda t, n: t.ones(1).new(n, 2),
+    "index": lambda t, n: t.arange(9.0)[n],
+}
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("form", ["0-d", "1-d", "numpy", "numpy 0-d", "float", "two"])
+@pytest.mark.parametrize("name", SIZED)
+def test_sizes_that_are_no_ints_of_python(name: str, form: str) -> None:
+    """Tensors of one integer and NumPy's integers are sizes; alone, in the old constructors, a tensor is data."""
+
+    def outcome(t: Any) -> Any:
+        n = {
+            "0-d": lambda: t.tensor(2), "1-d": lambda: t.tensor([2]), "float": lambda: t.tensor([2.0]),
+            "two": lambda: t.tensor([2, 2]), "numpy": lambda: np.int64(2), "numpy 0-d": lambda: np.array(2),
+        }[form]()  # fmt: skip
+        try:
+            return tuple(SIZED[name](t, n).shape)
+        except (RuntimeError, TypeError, IndexError) as error:
+            return type(error)
+
+    assert outcome(weft) == outcome(pytest.importorskip("torch"))

@@ -408,9 +408,9 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     int64_t size;
     if (!first) {
       made = Tensor::empty(Dims{0}, default_dtype());
-    } else if (is_tensor(first)) {  // before numbers, as which one of an integer counts
+    } else if (count == 1 && is_tensor(first)) {  // before numbers, as which one integer counts
       made = autograd::detach(unwrap(first));
-    } else if (PyObject_TypeCheck(first, size_type) || to_int(first, &size)) {
+    } else if (count > 1 || PyObject_TypeCheck(first, size_type) || to_int(first, &size)) {
       Dims sizes;
       PyObject* list = PyObject_TypeCheck(first, size_type) ? first : args;
       for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(list); ++i) {

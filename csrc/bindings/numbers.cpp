@@ -83,7 +83,7 @@ bool to_int(PyObject* object, int64_t* value) {
     return true;
   }
   if (!PyIndex_Check(object)) return false;
-  if (is_tensor(object) && (unwrap(object).dim() != 0 || !is_integral(unwrap(object).dtype())))
+  if (is_tensor(object) && (unwrap(object).numel() != 1 || !is_integral(unwrap(object).dtype())))
     return false;
   Object index = Object::steal(PyNumber_Index(object));
   if (!index) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from typing import Any
 
 from weft import _C
@@ -39,13 +40,12 @@ def constructed(name: str, dtype: Any, args: tuple[Any, ...], device: Any) -> Te
     """
     if not args:
         return _C.empty(0, dtype=dtype, device=device)
-    (first, *rest) = args
-    if all(isinstance(n, int) and not isinstance(n, bool) for n in args):
-        return _C.empty(args, dtype=dtype, device=device)
-    if rest:
+    first = args[0]
+    sizes = first if isinstance(first, Size) else _sizes(args)
+    if sizes is not None:
+        return _C.empty(sizes, dtype=dtype, device=device)
+    if len(args) > 1:
         raise TypeError(f"{name}: expected sizes or one sequence, got {len(args)} arguments")
-    if isinstance(first, Size):
-        return _C.empty(first, dtype=dtype, device=device)
     if isinstance(first, Tensor):
         if first.dtype != dtype:
             raise TypeError(f"{name}: expected a tensor of {dtype}, got {first.dtype}")
@@ -55,6 +55,16 @@ def constructed(name: str, dtype: Any, args: tuple[Any, ...], device: Any) -> Te
     if not hasattr(first, "__len__"):
         raise TypeError(f"{name}: expected sizes or a sequence, got {type(first).__name__}")
     return _C.tensor(first, dtype=dtype, device=device)
+
+
+def _sizes(args: tuple[Any, ...]) -> list[int] | None:
+    """The integers among which a tensor counts unless it is alone; None for other arguments."""
+    if isinstance(args[0], (bool, Tensor) if len(args) == 1 else bool):
+        return None
+    try:
+        return [operator.index(size) for size in args]
+    except TypeError:
+        return None
 
 
 def _storage_of(name: str, dtype: Any, storage: Any) -> Any:
