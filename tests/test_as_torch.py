@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -363,3 +364,41 @@ def test_functions_of_parameters_by_their_old_names(tmp_path: Path) -> None:
         "combine_state_for_ensemble: expected models of one class and in one mode, got []\n"
         "combine_state_for_ensemble: expected models of one class and in one mode, got ['BatchNorm1d']\n"
     ), done.stderr
+
+
+PICKLED = """
+    import pickle, sys
+    import torch
+
+    for name, value in pickle.load(open(sys.argv[1], "rb")).items():
+        print(name, repr(value))
+"""
+
+
+@pytest.mark.parity
+@pytest.mark.filterwarnings("ignore")
+def test_pickles_of_pytorch(tmp_path: Path) -> None:
+    """Python's own pickles of tensors, modules and optimizers are read under the name torch."""
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
+    parameter = torch.nn.Parameter(torch.ones(2), requires_grad=False)
+    parameter.tag = "kept"
+    values = {
+        "view": torch.arange(12.0).reshape(3, 4)[1:, ::2],
+        "lists": [torch.ones(2, dtype=torch.bfloat16), {"x": torch.tensor(3)}],
+        "parameter": parameter,
+        "facts": (torch.Size([1, 2]), torch.float16, torch.device("cpu"), torch.strided),
+        "module": module,
+        "state": module.state_dict(),
+        "sparse": (torch.eye(2).to_sparse(), torch.eye(2).to_sparse_csr()),
+        "bits": (torch.tensor([1 + 2j]).conj(), torch.tensor([1 + 2j]).conj().imag),
+        "storage": torch.arange(3).storage().tolist(),
+        "result": torch.ones(2).max(0),
+        "distribution": torch.distributions.Normal(0.0, 1.0),
+        "optimizer": torch.optim.Adam(module.parameters(), lr=0.5),
+    }
+    path = tmp_path / "values.pkl"
+    path.write_bytes(pickle.dumps(values))
+    done = run_program(PICKLED, "program.py", str(path), cwd=tmp_path)
+    assert done.stdout == "".join(f"{name} {value!r}\n" for name, value in values.items())

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -55,6 +56,10 @@ def test_types_of_results(lib: Any, name: str) -> None:
     assert isinstance(result, getattr(lib.return_types, name))
     kind = getattr(lib.return_types, name)
     assert isinstance(kind(list(result)), kind) and not isinstance((1, 2), kind)
+    for protocol in (2, 5):
+        again = pickle.loads(pickle.dumps(result, protocol))
+        assert isinstance(again, kind) and repr(again) == repr(result)
+    assert isinstance(kind(list(result), {}), kind)
 
 
 ABSENT: list[tuple[type[BaseException], Callable[[Any], Any]]] = [

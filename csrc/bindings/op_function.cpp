@@ -83,6 +83,22 @@ PyObject* result_repr(PyObject* self) {
   });
 }
 
+// Pickles name the type of weft.return_types, which there is one of: functions and methods have
+// types of their own.
+PyObject* result_reduce(PyObject* self, PyObject*) {
+  return guarded([&] {
+    const Object place = Object::checked(PyImport_ImportModule("weft.return_types"));
+    std::string name = type_name(self);
+    name.erase(0, name.rfind('.') + 1);
+    if (name.ends_with("_out")) name.resize(name.size() - 4);
+    const Object made = Object::checked(PyObject_GetAttrString(place.get(), "_made"));
+    const Object values = Object::checked(PySequence_Tuple(self));
+    return Object::checked(Py_BuildValue("O(sO)", made.get(), name.c_str(), values.get()))
+        .release();
+  });
+}
+PyMethodDef result_reduction = {"__reduce__", result_reduce, METH_NOARGS, nullptr};
+
 PyTypeObject* make_result_type(Signature& signature) {
   // PyStructSequence keeps pointers to these strings.
   static std::deque<std::string> texts;
@@ -97,6 +113,9 @@ PyTypeObject* make_result_type(Signature& signature) {
   PyTypeObject* type = PyStructSequence_NewType(&description);
   if (!type) throw PythonError{};
   type->tp_repr = result_repr;
+  const Object reduction = Object::checked(PyDescr_NewMethod(type, &result_reduction));
+  check_status(PyDict_SetItemString(type->tp_dict, "__reduce__", reduction.get()));
+  PyType_Modified(type);
   return signature.result_type = type;
 }
 

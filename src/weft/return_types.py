@@ -26,7 +26,8 @@ __all__ = sorted({*_ARGUMENTS, *SHOWN})
 
 
 class _Result(type):
-    """The type of a result: calls make one from a sequence of tensors."""
+    """The type of a result: calls make one from a sequence of tensors. Pickles of PyTorch give a
+    dict of further members too, which is empty."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         kind = type(instance)
@@ -34,9 +35,14 @@ class _Result(type):
             return kind is SHOWN[cls.__name__]
         return kind.__name__ == cls.__name__ and kind.__module__ == "torch.return_types"
 
-    def __call__(cls, values: Any) -> Any:
+    def __call__(cls, values: Any, members: Any = None) -> Any:
         name = cls.__name__
         return SHOWN[name](*values) if name in SHOWN else _made_by_a_call(name)(values)
+
+
+def _made(name: str, values: Any) -> Any:
+    """The result that a pickle has."""
+    return (globals().get(name) or __getattr__(name))(values)
 
 
 def _made_by_a_call(name: str) -> Any:

@@ -26,6 +26,10 @@ _OVERLAY = "weft.compat.overlay"
 _UNPROBED = frozenset(("qint8", "qint32", "quint8", "quint2x4", "quint4x2"))
 
 
+# What pickles of PyTorch name in modules that are weft's own.
+_PICKLED = frozenset(("torch.storage._load_from_bytes", "torch.serialization._get_layout"))
+
+
 def source_of(name: str) -> str | None:
     """The module of weft behind a module of torch, None where weft has none.
 
@@ -163,8 +167,10 @@ def _found(module: str, wanted: str, before: Callable[[str], Any] | None) -> Any
         if owner is not None:
             return _own(owner, name)
     inner = f"{module}.{wanted}"
-    if names.is_module(inner) or (not wanted.startswith("__") and _is_source(inner)):
-        return importlib.import_module(inner)
+    home = "torch._utils" if inner in _PICKLED else inner
+    if names.is_module(home) or (not wanted.startswith("__") and _is_source(home)):
+        found = importlib.import_module(home)
+        return found if home is inner else getattr(found, wanted)
     raise LookupError(wanted)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -63,11 +64,46 @@ def _rebuild_tensor_v2(
     storage: Any, storage_offset: int, size: Any, stride: Any, requires_grad: bool,
     backward_hooks: Any, metadata: Any = None,
 ) -> Tensor:  # fmt: skip
-    """_rebuild_tensor, with requires_grad. Hooks and metadata of old files are left out."""
+    """_rebuild_tensor, with requires_grad. metadata: whether the elements are conjugates or
+    negated, which they become here. Hooks of old files are left out."""
     made = _rebuild_tensor(storage, storage_offset, size, stride)
+    made = made.conj_physical() if (metadata or {}).get("conj") else made
+    made = -made if (metadata or {}).get("neg") else made
     return made.requires_grad_(requires_grad) if requires_grad else made
 
 
 def _rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Tensor:
     """A Parameter over the data."""
     return weft.nn.Parameter(data, requires_grad)
+
+
+def _rebuild_parameter_with_state(
+    data: Tensor, requires_grad: bool, backward_hooks: Any, state: Any
+) -> Tensor:
+    """_rebuild_parameter, with attributes."""
+    made = _rebuild_parameter(data, requires_grad, backward_hooks)
+    vars(made).update(state)
+    return made
+
+
+def _rebuild_sparse_tensor(layout: Any, data: tuple[Any, ...]) -> Tensor:
+    """A sparse tensor of its parts. NotImplementedError for a layout that weft lacks."""
+    if layout is weft.sparse_coo:
+        indices, values, size, *coalesced = data
+        return weft.sparse_coo_tensor(
+            indices, values, size, is_coalesced=coalesced and coalesced[0]
+        )
+    return weft.sparse_compressed_tensor(*data, layout=layout)
+
+
+# What Python's pickles name in modules that are weft's own.
+
+
+def _load_from_bytes(data: bytes) -> Any:
+    """torch.storage._load_from_bytes: a storage, which is a file of its own in a pickle."""
+    return weft.load(io.BytesIO(data))
+
+
+def _get_layout(name: str) -> Any:
+    """torch.serialization._get_layout: the layout that prints so; KeyError for none."""
+    return {str(each): each for each in vars(weft).values() if isinstance(each, weft.layout)}[name]
