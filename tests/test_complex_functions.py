@@ -179,3 +179,15 @@ def test_division_by_zero():
         parts = [repr(x) for z in quotient.tolist() for x in (z.real, z.imag)]
         assert parts == ["inf", "-inf", "inf", "nan", "inf", "inf", "nan", "nan"]
     assert repr(weft.tensor(0j).reciprocal().item()) == repr(complex(math.inf, math.nan))
+
+
+@pytest.mark.parametrize("dtype", [weft.complex64, weft.complex128])
+def test_powers_of_zero(dtype):
+    """As in the limit: 0, 1, infinite, or no number where the modulus of the power has no limit."""
+    powers = [1j, -2.5j, 1 + 1j, 0.5 - 3j, -1 + 1j, 0j, 2 + 0j]
+    zeros, exponents = weft.zeros(len(powers), dtype=dtype), weft.tensor(powers, dtype=dtype)
+    by_numbers = weft.stack([weft.zeros((), dtype=dtype) ** power for power in powers])
+    for got in (zeros**exponents, 0j**exponents, by_numbers):
+        nan, zero, infinite = got.isnan().tolist(), (got == 0).tolist(), got.isinf().tolist()
+        assert nan[:2] == [True, True] and not any(zero[:2]) and not any(infinite[:2])
+        assert zero[2:] == [True, True, False, False, True] and infinite[4] and got[5] == 1

@@ -138,7 +138,7 @@ PURPOSES = (
     Purpose(
         "tracing; shapes in Python",
         2_500,
-        3_318,
+        3_328,
         "src/weft/jit/tracing/* src/weft/jit/passes/shape*",
     ),
     Purpose("IR, passes, code generation, programs in Python", 10_000, 13_517, "src/weft/jit/*"),
@@ -148,7 +148,7 @@ PURPOSES = (
     Purpose(
         "operator table, kernel language, generators",
         12_500,
-        14_952,
+        14_954,
         "src/weft/_ops/* src/weft/_kernels/* tools/gen/* tools/gen.py tools/build_kernels.py",
     ),
     Purpose("tile driver", 3_700, 3_700, "csrc/ops/tile_* csrc/ops/tile.* csrc/ops/programs.h"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import e, inf, log2, log10, pi
+from math import e, inf, log2, log10, nan, pi
 
 from . import math as _math
 from . import trig as _trig
@@ -86,9 +86,11 @@ def sqrt(z: Value) -> Value:
 
 
 def pow(z: Value, w: Value) -> Value:
-    """exp(w log z); 0 to a power of positive real part is 0, anything to the power 0 is 1."""
+    """exp(w log z); anything to the power 0 is 1, and 0 to another power 0, infinite or, where its
+    real part is 0, NaN."""
     result = exp(w * log(z))
-    zero = Complex(select(w.real > 0, z.real * 0.0, inf), z.imag * 0.0)
+    undefined = select(w.real == 0, value_of(nan, z.real.dtype), 0.0)
+    zero = Complex(select(w.real > 0, z.real * 0.0, inf) + undefined, z.imag * 0.0 + undefined)
     result = select((z.real == 0) & (z.imag == 0), zero, result)
     one = (w.real == 0) & (w.imag == 0)
     return Complex(select(one, 1.0, result.real), select(one, 0.0, result.imag))

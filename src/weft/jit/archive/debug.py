@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from typing import Any, NamedTuple, NoReturn
 
@@ -69,8 +69,8 @@ class Origins:
         self._strings: tuple[Any, ...] | None = None
         self._offsets: list[int] = []
         self._entries: list[Any] = []
-        # Each with the bytes that its text has, where those are others than its characters.
-        self._sources: dict[Any, tuple[Source, bytes | None]] = {}
+        # Each with the number of its bytes, and which of them are no characters of their own.
+        self._sources: dict[Any, tuple[Source, int, list[int]]] = {}
 
     def find(self, offset: int, line: int) -> SourceRange | None:
         """The range that a position of the file came from, or one before it in the line that starts
@@ -107,16 +107,15 @@ class Origins:
         found = self._sources.get((id(text), name))
         if found is None:
             made = Source(self._text(text), self._name(name), int(first))
-            written = made.text or ""
-            data = None if written.isascii() else written.encode()
-            found = self._sources[id(text), name] = made, data
-        known, data = found
+            data = (made.text or "").encode()
+            inner = [] if data.isascii() else [at for at, b in enumerate(data) if b & 0xC0 == 0x80]
+            found = self._sources[id(text), name] = made, len(data), inner
+        known, size, inner = found
         if type(start) is not int or type(end) is not int:
             return None
-        if not known.filename or not 0 <= start <= end <= len(data or known.text or ""):
+        if not known.filename or not 0 <= start <= end <= size:
             return None
-        if data is not None:
-            start, end = (len(data[:at].decode(errors="ignore")) for at in (start, end))
+        start, end = (at - bisect_left(inner, at) for at in (start, end))
         return SourceRange(known, start, max(end, start + 1))
 
     def _text(self, text: Any) -> str:

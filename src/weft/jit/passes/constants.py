@@ -14,7 +14,7 @@ def constant_of(value: Value) -> Any:
     if value.is_constant:
         return value.constant
     node = value.node
-    if node is None or node.kind != "prim::ListConstruct" or not is_only_read(value):
+    if node is None or node.kind != "prim::ListConstruct":
         return None
-    known = all(item.is_constant for item in node.inputs)
+    known = all(item.is_constant for item in node.inputs) and is_only_read(value)
     return [item.constant for item in node.inputs] if known else None

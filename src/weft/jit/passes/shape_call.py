@@ -24,6 +24,7 @@ class Sizes:
         self.symbols: dict[Value, str] = {}
         self.own: dict[Value, str] = {}  # symbols made for a value that has no other
         self.taken: set[str] = set()
+        self.read_only: dict[Value, bool] = {}
 
     def reserve(self, shape: ShapeInfo | None) -> None:
         """The symbols of a shape are not used for anything else."""
@@ -41,12 +42,19 @@ class Sizes:
         if value.is_constant and isinstance(value.constant, (list, tuple)):
             return list(value.constant)
         node = value.node
-        if node is not None and node.kind == "prim::ListConstruct" and is_only_read(value):
+        if node is not None and node.kind == "prim::ListConstruct" and self.is_only_read(value):
             return [self.of(item) for item in node.inputs]
         if node is not None and value.type == _INTS and has_tag(node, "metadata"):
             shape = node.inputs[0].shape
             return None if shape is None or shape.sizes is None else list(shape.sizes)
         return None
+
+    def is_only_read(self, value: Value) -> bool:
+        """Asked once: a list that all layers share has many users."""
+        known = self.read_only.get(value)
+        if known is None:
+            known = self.read_only[value] = is_only_read(value)
+        return known
 
     def learn(self, node: Node) -> None:
         """`aten::size.int` gives a size: the symbol it has, or a new one of its own."""
@@ -100,7 +108,9 @@ class ShapeCall(dict[str, Any]):
             return ABSENT if value.constant is None else value.constant
         if value.type == _TENSORS:
             made = value.node
-            if made is None or made.kind != "prim::ListConstruct" or not is_only_read(value):
+            if made is None or made.kind != "prim::ListConstruct":
+                return UNRANKED
+            if not self.sizes.is_only_read(value):
                 return UNRANKED
             return tuple(map(_sizes, made.inputs)) or UNRANKED
         if value.type.children:
