@@ -65,6 +65,21 @@ def test_error_in_units_of_the_last_place(name: str, dtype: str, isa: str) -> No
     assert found[at] <= bound(FUNCTIONS[name], dtype), message
 
 
+@pytest.mark.parametrize("isa", supported_isas())
+def test_lgamma_keeps_its_digits_beside_its_zeros(isa: str) -> None:
+    """Of the result's own last place, not of 1: small results are not sums of large ones."""
+    near = [
+        np.float32(zero + k * 2.0**-23 * 2**j)
+        for zero in (1, 2)
+        for j in range(20)
+        for k in (-1, 1)
+    ]
+    x = np.array(near, np.float32)
+    function = Function("lgamma", FUNCTIONS["lgamma"].exact, (1.0, 1.0), ())
+    found = answers(isa, {"lgamma": (function, (x,))})["lgamma"]
+    assert ulp_errors(function, found, exact_values(function, (x,)), (x,)).max() <= 1
+
+
 # ---- values that are no numbers in the ordinary sense ----
 
 

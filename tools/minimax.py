@@ -124,6 +124,39 @@ def erf_tail(z: mpf) -> mpf:
     return mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1 if z > mpf("1e-24") else 2 / mp.sqrt(mp.pi) - 1
 
 
+def erfc_slope(u: mpf) -> mpf:
+    """(L(3/4 + u) - L(3/4)) / u for L = log2(erfc)."""
+    u = u if abs(u) > mpf("1e-12") else mpf("1e-12")
+    return mp.log(mp.erfc(u + mpf("0.75")) / mp.erfc(mpf("0.75")), 2) / u
+
+
+def of_shepherd(t: mpf) -> mpf:
+    """(1 + 2 a) erfc(a) exp(a^2) for t = (a - 3.75) / (a + 3.75)."""
+    a = mpf("3.75") * (1 + t) / (1 - t)
+    return (1 + 2 * a) * mp.erfc(a) * mp.exp(a * a)
+
+
+def bessel(order: int) -> Function:
+    """I_n(x) / x^n for z = x^2."""
+
+    def apply(z: mpf) -> mpf:
+        x = mp.sqrt(max(z, mpf("1e-24")))
+        return mp.besseli(order, x) / x**order
+
+    return apply
+
+
+def bessel_tail(order: int) -> Function:
+    """I_n(x) exp(-x) sqrt(x) for r = 1 / x."""
+
+    def apply(r: mpf) -> mpf:
+        if r < mpf("1e-6"):
+            return (1 + (1 - 4 * order) * r / 8) / mp.sqrt(2 * mp.pi)
+        return mp.besseli(order, 1 / r) * mp.exp(-1 / r) / mp.sqrt(r)
+
+    return apply
+
+
 def inverse_erf(w: mpf) -> mpf:
     y = mp.sqrt(-mp.expm1(-w))
     return mp.erfinv(y) / y if y > mpf("1e-20") else mp.sqrt(mp.pi) / 2
@@ -232,6 +265,57 @@ TABLES: list[tuple[str, str, Function, Function, mpf, mpf, int]] = [
         ERF_SPLIT,
         ERF_END,
         6,
+    ),
+    (
+        "ERF_64",
+        "erf x / x - 1 in z = x^2, x < 3/4",
+        erf_tail,
+        lambda z: mpf(1),
+        mpf(0),
+        mpf("0.5626"),
+        10,
+    ),
+    (
+        "ERFC_64",
+        "log2(erfc(3/4 + u) / erfc(3/4)) / u, u up to 5.2",
+        erfc_slope,
+        lambda u: (u + mpf("1e-9")) * mp.erfc(u + mpf("0.75")),
+        mpf(0),
+        mpf("5.2"),
+        17,
+    ),
+    (
+        "ERFCX_32",
+        "(1 + 2 a) erfc(a) exp(a^2) in t = (a - 3.75) / (a + 3.75), a up to 10.2",
+        of_shepherd,
+        lambda t: 1 / of_shepherd(t),
+        mpf(-1),
+        mpf("0.4624"),
+        12,
+    ),
+    *(
+        entry
+        for n in (0, 1)
+        for entry in (
+            (
+                f"BESSEL_I{n}",
+                f"I_{n}(x) / x^{n} in z = x^2, x up to 8",
+                bessel(n),
+                lambda z, n=n: 1 / bessel(n)(z),
+                mpf(0),
+                mpf(64),
+                10,
+            ),
+            (
+                f"BESSEL_I{n}_TAIL",
+                f"I_{n}(x) exp(-x) sqrt(x) in r = 1 / x, x from 8",
+                bessel_tail(n),
+                lambda r: mpf("2.5"),
+                mpf(0),
+                mpf("0.125"),
+                8,
+            ),
+        )
     ),
     (
         "NORMAL_TAIL_32",

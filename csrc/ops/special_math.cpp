@@ -5,6 +5,7 @@
 
 #include "native_special.h"
 #include "ops/special_map.h"
+#include "ops_special.h"
 
 namespace weft::native {
 namespace {
@@ -137,27 +138,12 @@ double digamma_of(double x) {
   return sum.value();
 }
 
-Tensor digamma(const Tensor& self) { return mapped("digamma", self, digamma_of); }
-
 Tensor polygamma(int64_t n, const Tensor& self) {
   WEFT_CHECK(n >= 0, "polygamma: expected n >= 0, got ", n);
-  if (n == 0) return digamma(self);
+  if (n == 0) return ops::digamma(self);
   const auto order = static_cast<double>(n);
   const double scale = (n % 2 == 1 ? 1 : -1) * std::tgamma(order + 1);
   return mapped("polygamma", self, [=](double x) { return scale * zeta_of(order + 1, x); });
-}
-
-Tensor i0(const Tensor& self) {
-  return mapped("i0", self, [](double x) { return bessel_of(0, x); });
-}
-Tensor special_i1(const Tensor& self) {
-  return mapped("special_i1", self, [](double x) { return bessel_of(1, x); });
-}
-Tensor special_i0e(const Tensor& self) {
-  return mapped("special_i0e", self, [](double x) { return scaled_bessel_of(0, x); });
-}
-Tensor special_i1e(const Tensor& self) {
-  return mapped("special_i1e", self, [](double x) { return scaled_bessel_of(1, x); });
 }
 
 Tensor special_zeta(const Tensor& self, const Tensor& other) {
@@ -170,3 +156,12 @@ Tensor special_zeta(const Tensor& self, const Tensor& other) {
 }
 
 }  // namespace weft::native
+
+// What kernels call for float64.
+extern "C" {
+double weft_digamma(double x) { return weft::native::digamma_of(x); }
+double weft_i0(double x) { return weft::native::bessel_of(0, x); }
+double weft_i1(double x) { return weft::native::bessel_of(1, x); }
+double weft_i0e(double x) { return weft::native::scaled_bessel_of(0, x); }
+double weft_i1e(double x) { return weft::native::scaled_bessel_of(1, x); }
+}

@@ -44,8 +44,13 @@ struct Import {
   void* address;
 };
 
+// A function of libweft's, which Python loads apart from the others, or of the C library.
 void* find_function(const std::string& name) {
-  if (void* found = dlsym(RTLD_DEFAULT, name.c_str())) return found;
+  static Dl_info self;
+  static void* const own = dladdr(reinterpret_cast<void*>(&find_function), &self)
+                               ? dlopen(self.dli_fname, RTLD_LAZY | RTLD_NOLOAD)
+                               : nullptr;
+  if (void* found = dlsym(own ? own : RTLD_DEFAULT, name.c_str())) return found;
   static void* const math = dlopen("libm.so.6", RTLD_LAZY | RTLD_LOCAL);
   return math ? dlsym(math, name.c_str()) : nullptr;
 }

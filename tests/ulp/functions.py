@@ -127,9 +127,9 @@ FUNCTIONS: dict[str, Function] = {
     "rad2deg": _F("rad2deg", lambda x: x * 180 / mp.pi, (1.0, 1.0), (ALL,), (0, -0.0, INF, -INF)),
     # the error function, gamma, Bessel functions
     "erf": _F("erf", mp.erf, (1.6, 1.0), (ALL, Span(-4.5, 4.5), Span(-6, 6)), (0, -0.0, 1, -1), near=(0.92, 3.95, 5.9)),
-    "erfc": _F("erfc", mp.erfc, (3.0, 3.0), (Sizes(TINY, 30), Span(-4, 9), Span(9, 28)), (1, 1, 0, 2), near=(10.05, 26.5)),
+    "erfc": _F("erfc", mp.erfc, (0.51, 3.0), (Sizes(TINY, 30), Span(-4, 9), Span(9, 28)), (1, 1, 0, 2), near=(10.05, 26.5)),
     "erfinv": _F("erfinv", exact.erfinv, (0.51, 2.0), (_UNIT, Span(-1, 1)), (0, -0.0, NAN, NAN), (1.5, -2), near=(0.5,)),
-    "lgamma": _F("lgamma", exact.lgamma, (3.0, 3.0), (POSITIVE, Span(0.01, 30), Span(-30, 0)), (INF, INF, INF, INF),
+    "lgamma": _F("lgamma", exact.lgamma, (0.51, 3.0), (POSITIVE, Span(0.01, 30), Span(-30, 0)), (INF, INF, INF, INF),
         near=(1, 2, -2.4570247, -0.5), unit="one"),
     "digamma": _F("digamma", mp.digamma, (0.51, 8.0), (POSITIVE, Span(0.01, 30), Span(-30, 0)), (-INF, INF, INF, NAN),
         near=(1.4616321449683622, 10, -0.5), unit="one"),
@@ -183,7 +183,7 @@ EXEMPT: dict[str, str] = {
         "mul.Tensor", "mul.Scalar", "maximum", "minimum", "clamp_min", "clamp_min.Tensor", "clamp_max",
         "clamp_max.Tensor", "where.self", "where.ScalarSelf", "where.ScalarOther", "masked_fill.Scalar",
         "neg", "abs", "sign", "sgn", "floor", "ceil", "round", "trunc", "frac", "conj_physical",
-        "relu", "relu6", "leaky_relu", "_prelu_kernel", "hardtanh", "angle", "fmax", "fmin", "copysign.Tensor", "copysign.Scalar", "heaviside",
+        "relu", "relu6", "leaky_relu", "_prelu_kernel", "_shrink", "hardtanh", "angle", "fmax", "fmin", "copysign.Tensor", "copysign.Scalar", "heaviside",
     ), _ROUNDED),
     **dict.fromkeys((
         "add.Tensor", "add.Scalar", "sub.Tensor", "sub.Scalar", "rsub.Tensor", "rsub.Scalar", "lerp.Scalar",

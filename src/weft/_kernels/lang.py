@@ -32,7 +32,7 @@ from .expr import (
     value_of,
 )
 from .expr import cast as _cast
-from .types import BOOL, I64, U8, DType, min_value
+from .types import BOOL, F32, F64, I64, U8, DType, min_value
 from .types import dtype as _dtype
 
 # --- types ----------------------------------------------------------------------------------------
@@ -337,6 +337,12 @@ erf = _function(_special.erf)
 erfc = _function(_special.erfc)
 erfinv = _function(_special.erfinv)
 normal_cdf = _function(_special.normal_cdf)
+lgamma = _function(_special.lgamma)
+digamma = _function(_special.digamma)
+bessel_i0 = _function(_special.i0)
+bessel_i1 = _function(_special.i1)
+bessel_i0e = _function(_special.i0e)
+bessel_i1e = _function(_special.i1e)
 
 
 def atan2(y: Operand, x: Operand) -> Value:
@@ -344,6 +350,16 @@ def atan2(y: Operand, x: Operand) -> Value:
     a, b = unify(y, x)
     _need_floating("atan2", a)
     return _trig.atan2(a, b)
+
+
+def hypot(a: Operand, b: Operand) -> Value:
+    """sqrt(a^2 + b^2) without overflow. float32: in float64. float64: the C library's."""
+    x, y = unify(a, b)
+    if x.dtype != F32:
+        return call("hypot", x, y)
+    u, v = _cast(x, F64), _cast(y, F64)
+    endless = (abs(u) == inf) | (abs(v) == inf)
+    return _cast(select(endless, inf, sqrt(u * u + v * v)), F32)
 
 
 def fma(a: Operand, b: Operand, c: Operand) -> Value:

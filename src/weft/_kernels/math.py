@@ -158,14 +158,21 @@ def exp2(x: Value) -> Value:
     return scale2(fma(r, tail, 1.0), n)
 
 
-def expm1(x: Value) -> Value:
-    """e^x - 1: as exp; 2^n (e^r - 1) + (2^n - 1), at half the scale against overflow."""
-    low, high = (-26.0, 89.0) if x.dtype == F32 else (-56.0, 710.0)
+def _expm1_parts(x: Value) -> tuple[Value, Value]:
+    """e^x - 1 over a scale, and the scale: 1 near 0, beyond 4, since the whole overflows late."""
+    low, high = (-26.0, 89.0) if x.dtype == F32 else (-56.0, 710.6)
     n, head, rest = _reduce_exp(clamp(x, low, high))
     p = _expm1_reduced(head, rest, by_type(x, tables.EXPM1_32, tables.EXPM1_64))
-    half = power_of_two(whole_bits(n) - 1, x.dtype)
-    large = 2.0 * fma(half, p, half - 0.5)
-    return select(n == 0, select(x == 0, x, p), large)
+    quarter = power_of_two(whole_bits(n) - 2, x.dtype)
+    near = n == 0
+    parts = select(near, p, fma(quarter, p, quarter - 0.25))
+    return parts, select(near, 1.0, value_of(4.0, x.dtype))
+
+
+def expm1(x: Value) -> Value:
+    """e^x - 1: as exp; 2^n (e^r - 1) + (2^n - 1)."""
+    part, scale = _expm1_parts(x)
+    return select(x == 0, x, scale * part)
 
 
 @by_target
@@ -191,20 +198,18 @@ def tanh(x: Value) -> Value:
 
 @in_f64
 def sinh(x: Value) -> Value:
-    """(t + t / (t + 1)) / 2 for t = expm1(|x|); beyond, by the square of e^(|x| / 2)."""
-    a = fabs(x)
-    t = expm1(a)
-    root = exp(0.5 * a)
-    result = select(a > 709.0, 0.5 * root * root, 0.5 * (t + t / (t + 1.0)))
+    """(t + t / (t + 1)) / 2 for t = e^|x| - 1, in parts."""
+    part, scale = _expm1_parts(fabs(x))
+    result = 0.5 * scale * (part + part / (scale * part + 1.0))
     return node("copysign", x.dtype, result, x)
 
 
 @in_f64
 def cosh(x: Value) -> Value:
-    """(e^|x| + e^-|x|) / 2; where that overflows, by the square of e^(|x| / 2)."""
-    a = fabs(x)
-    e, root = exp(a), exp(0.5 * a)
-    return select(a > 709.0, 0.5 * root * root, 0.5 * e + 0.5 / e)
+    """(e^|x| + e^-|x|) / 2, by a quarter of e^|x|, which overflows later."""
+    n, head, rest = _reduce_exp(clamp(fabs(x), 0.0, 712.0))
+    quarter = scale2(1.0 + _expm1_reduced(head, rest, tables.EXP_64), n - 2.0)
+    return 2.0 * (quarter + 0.0625 / quarter)
 
 
 # --- logarithms -----------------------------------------------------------------------------------

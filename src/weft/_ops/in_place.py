@@ -51,8 +51,6 @@ for _name in ("cumsum", "cumprod"):  # whose results are int64 for integers by d
         f"{_name}(int dim, *, ScalarType? dtype=None)",
         call=f"{_name}(self, dim, dtype=self.dtype if dtype is None else dtype)",
     )
-_in_place("i0()", variants="fm")
-_in_place("digamma()")
 _in_place("igamma(Tensor other)")
 _in_place("igammac(Tensor other)")
 _in_place("polygamma(int n)", call="polygamma(n, self)")

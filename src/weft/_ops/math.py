@@ -188,7 +188,7 @@ op(
 op(
     "hypot(Tensor self, Tensor other) -> Tensor",
     doc="sqrt(self ** 2 + other ** 2), without overflow.",
-    pointwise=lambda self, other: lang.call("hypot", self, other),
+    pointwise=lambda self, other: lang.hypot(self, other),
     dtypes=FLOATS,
     tags=("commutative",),
     grad={"self": "grad * (self / result)", "other": "grad * (other / result)"},

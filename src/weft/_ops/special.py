@@ -5,8 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from weft._kernels import lang
-from weft._kernels.lang import call
 from weft._ops.table import FLOATS, body_of, op, ops
+
+
+def _function(name: str, body: Any, gradient: str, doc: str, inplace: str = "") -> None:
+    """A function of floating numbers; inplace: where Python sees the form that writes, "" none."""
+    op(
+        f"{name}(Tensor self) -> Tensor",
+        doc=doc,
+        pointwise=lambda self: body(self),
+        promotion="floating",
+        dtypes=FLOATS,
+        grad={"self": gradient},
+        variants=None if inplace else "",
+        inplace="" if inplace else None,
+        inplace_variants=inplace,
+    )
 
 
 def _native(schema: str, gradient: str, doc: str, variants: str | None = "") -> None:
@@ -22,20 +36,15 @@ def _native(schema: str, gradient: str, doc: str, variants: str | None = "") -> 
     )
 
 
-op(
-    "lgamma(Tensor self) -> Tensor",
-    doc="The logarithm of the absolute value of gamma.",
-    pointwise=lambda self: call("lgamma", self),
-    promotion="floating",
-    dtypes=FLOATS,
-    grad={"self": "grad * self.digamma()"},
-    inplace_variants="m",
+_function(
+    "lgamma",
+    lang.lgamma,
+    "grad * self.digamma()",
+    "The logarithm of the absolute value of gamma.",
+    inplace="m",
 )
-_native(
-    "digamma(Tensor self) -> Tensor",
-    "grad * polygamma(1, self)",
-    "The derivative of lgamma.",
-    variants=None,
+_function(
+    "digamma", lang.digamma, "grad * polygamma(1, self)", "The derivative of lgamma.", inplace="m"
 )
 _native(
     "polygamma(int n, Tensor self) -> Tensor",
@@ -43,14 +52,12 @@ _native(
     "The n-th derivative of digamma.",
     variants="fm",
 )
-op(
-    "erfinv(Tensor self) -> Tensor",
-    doc="x with erf(x) = self.",
-    pointwise=lambda self: lang.erfinv(self),
-    promotion="floating",
-    dtypes=FLOATS,
-    grad={"self": "grad * (result * result).exp() * 0.886226925452758"},
-    inplace_variants="m",
+_function(
+    "erfinv",
+    lang.erfinv,
+    "grad * (result * result).exp() * 0.886226925452758",
+    "x with erf(x) = self.",
+    inplace="m",
 )
 
 
@@ -68,24 +75,28 @@ def _mvlgamma(self: Any, p: Any) -> Any:
     return (x.unsqueeze(-1) - steps).lgamma().sum([-1]) + float(p * (p - 1)) * quarter_log_pi
 
 
-_native(
-    "i0(Tensor self) -> Tensor",
+_function(
+    "i0",
+    lang.bessel_i0,
     "grad * special_i1(self)",
     "The modified Bessel function of the first kind, of order 0.",
-    variants=None,
+    inplace="fm",
 )
-_native(
-    "special_i1(Tensor self) -> Tensor",
+_function(
+    "special_i1",
+    lang.bessel_i1,
     "grad * where(self == 0, 0.5, self.i0() - result / self.masked_fill(self == 0, 1))",
     "The modified Bessel function of the first kind, of order 1.",
 )
-_native(
-    "special_i0e(Tensor self) -> Tensor",
+_function(
+    "special_i0e",
+    lang.bessel_i0e,
     "grad * (special_i1e(self) - self.sgn() * result)",
     "i0 times exp(-|self|).",
 )
-_native(
-    "special_i1e(Tensor self) -> Tensor",
+_function(
+    "special_i1e",
+    lang.bessel_i1e,
     "grad * where(self == 0, 0.5, special_i0e(self) - result * (self.sgn() + "
     "self.masked_fill(self == 0, 1).reciprocal()))",
     "i1 times exp(-|self|).",
