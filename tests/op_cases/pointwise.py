@@ -130,6 +130,8 @@ case("_lstm_cell", [S(*[A((3, 4))] * 5), S(A((2, 17)), A((17,)), A((2, 1)), A((2
 case("gelu", same_shape() + same_shape(approximate="tanh"), _gelu, tolerance=2)
 case("leaky_relu", same_shape() + same_shape(0.2), lambda x, s=0.01: np.where(x > 0, x, s * x), domain=nonzero)
 case("_prelu_kernel", pairs(), lambda x, w: np.where(x > 0, x, w * x), dtypes=FLOATS, domain=nonzero)
+case("_shrink", same_shape(0.5, 0) + same_shape(0.25, 0.25), lambda x, a, b: np.where(np.abs(x) <= a, 0, x - np.copysign(b, x)),
+     dtypes=FLOATS)  # fmt: skip
 case("softplus", same_shape() + same_shape(2, 5), lambda x, b=1, t=20: np.where(b * x > t, x, np.log1p(np.exp(b * x)) / b),
      tolerance=2)  # fmt: skip
 case("hardtanh", same_shape(-0.5, 0.75), lambda x, a, b: np.clip(x, a, b))

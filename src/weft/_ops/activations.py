@@ -7,6 +7,7 @@ from typing import Any
 from weft._kernels.lang import abs as absolute
 from weft._kernels.lang import (
     conj,
+    copysign,
     exp,
     expm1,
     log1p,
@@ -71,6 +72,19 @@ op(
         "self": "where(self > 0, grad, grad * weight)",
         "weight": "where(self > 0, 0, grad * self)",
     },
+    inplace=None,
+    out=None,
+    variants="",
+)
+op(
+    "_shrink(Tensor self, Scalar lambd, Scalar step) -> Tensor",
+    doc="self moved by step towards 0 where it is farther than lambd from it, else 0.",
+    pointwise=lambda self, lambd, step: where(
+        absolute(self) <= lambd, 0, self - copysign(step, self)
+    ),
+    weak=("lambd", "step"),
+    dtypes=FLOATS,
+    grad={"self": "threshold_backward(grad, self.abs(), lambd)"},
     inplace=None,
     out=None,
     variants="",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft._ops.table import backward_of, body_of, op, ops
+from weft._kernels.lang import is_bool, where
+from weft._ops.table import FLOATS, INTEGERS, backward_of, body_of, op, ops
 
 # ---- running values ----
 
@@ -103,19 +104,22 @@ def _nanmean(self: Any, dim: Any, keepdim: Any, dtype: Any) -> Any:
     return self.nansum(dim, keepdim, dtype=dtype) / count
 
 
-def _nansum(self: Any, dim: Any, keepdim: Any, dtype: Any) -> Any:
-    ops.check(not self.is_complex(), "nansum: expected a real dtype, got ", self.dtype)
-    return self.masked_fill(self.isnan(), 0).sum(dim, keepdim, dtype=dtype)
+def _nansum(row: Any, self: Any) -> Any:
+    if is_bool(self):
+        return row.any(self)
+    return row.sum(where(self == self, self, 0))
 
 
 op(
     "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)"
     " -> Tensor",
     doc="The sum over the dimensions `dim` (None: all), NaN counted as 0.",
-    compose=_nansum,
+    reduce=_nansum,
+    promotion="sum",
+    dtypes=("bool", *INTEGERS, *FLOATS),
+    grad={"self": "_sum_backward(grad, self.shape, dim).masked_fill(self.isnan(), 0)"},
     out="out",
-    shape="reduced(self, dim, keepdim)",
-    tags=("fusible", "casts_out"),
+    tags=("fusible",),
 )
 op(
     "nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)"

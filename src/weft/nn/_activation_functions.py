@@ -198,7 +198,7 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     tensor([0., 2.])
     """
     check_floating("hardshrink", input)
-    return _C.where(input.abs() <= lambd, 0, input)
+    return _C._aten._shrink(input, lambd, 0)
 
 
 @takes_out
@@ -213,8 +213,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     if lambd < 0:
         raise RuntimeError(f"softshrink: expected lambd >= 0, got {lambd}")
     check_floating("softshrink", input)
-    moved = input - _nn.hardtanh(input, -lambd, lambd)
-    return _C.where(input.abs() <= lambd, 0, moved)  # which has no slope at lambd either
+    return _C._aten._shrink(input, lambd, lambd)
 
 
 def _above(input: Tensor, threshold: float, value: float) -> Tensor:

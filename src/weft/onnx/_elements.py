@@ -326,6 +326,9 @@ mapping("hardswish")(lambda g, x: x * g.op("HardSigmoid", x, alpha=1 / 6))
 mapping("_prelu_kernel")(
     lambda g, x, weight: g.op("Where", g.op("Greater", x, like(g, x, 0)), x, x * weight)
 )
+mapping("_shrink")(
+    lambda g, x, lambd, step: g.op("Shrink", x, lambd=float(lambd), bias=float(step))
+)
 mapping("leaky_relu")(lambda g, x, slope=0.01: g.op("LeakyRelu", x, alpha=slope))
 
 

@@ -33,6 +33,12 @@ def _sum(g: Any, x: Symbol, dims: Any = None, keepdim: Any = False, dtype: Any =
     return reduced(g, "ReduceSum", g.cast(x, _counted(x, dtype)), dims, keepdim)
 
 
+@mapping("nansum")
+def _nansum(g: Any, x: Symbol, dims: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+    kept = g.op("Where", g.op("IsNaN", x), like(g, x, 0), x) if x.is_floating_point() else x
+    return _sum(g, kept, dims, keepdim, dtype)
+
+
 @mapping("mean", "mean.dim")
 def _mean(g: Any, x: Symbol, dims: Any = None, keepdim: Any = False, dtype: Any = None) -> Any:
     dims, keepdim, dtype = _arguments(dims, keepdim, dtype)
