@@ -112,6 +112,43 @@ void copy_piece(const Walk& walk, int64_t begin, int64_t end) {
   });
 }
 
+// Rows that lie side by side on either side, from memory where a row does not follow the one
+// before: what is read some rows later is fetched, for the processor does not see it coming.
+void copy_rows(const Walk& walk, int64_t begin, int64_t end) {
+  constexpr int64_t kAhead = 8, kLine = 64;
+  const int64_t row = walk.space.sizes[0], row_bytes = row * walk.dst.item;
+  const int64_t from_step = walk.src.strides[1], to_step = walk.dst.strides[1];
+  Cursor cursor;
+  cursor.seek(walk.space, begin);
+  while (begin < end) {
+    const char* from = walk.src.base + cursor.offset(walk.src.strides);
+    char* to = walk.dst.base + cursor.offset(walk.dst.strides);
+    int64_t n = std::min(row - cursor.index[0], end - begin);
+    if (n < row) {
+      std::memcpy(to, from, static_cast<size_t>(n * walk.dst.item));
+    } else {
+      const int64_t rows = std::min((end - begin) / row, walk.space.sizes[1] - cursor.index[1]);
+      n = rows * row;
+      for (int64_t r = 0; r < rows; ++r, from += from_step, to += to_step) {
+        const char* const ahead = from + kAhead * from_step;
+        for (int64_t i = 0; r + kAhead < rows && i < row_bytes; i += kLine) {
+          __builtin_prefetch(ahead + i);
+        }
+        std::memcpy(to, from, static_cast<size_t>(row_bytes));
+      }
+    }
+    begin += n;
+    if (begin < end) cursor.advance(walk.space, n);
+  }
+}
+
+bool has_rows(const Walk& walk) {
+  constexpr int64_t kShort = 32, kLong = 4096;
+  const int64_t bytes = walk.space.sizes[0] * walk.dst.item;
+  return walk.space.sizes.size() > 1 && !walk.src.convert && walk.src.unit() && walk.dst.unit() &&
+         bytes >= kShort && bytes <= kLong;
+}
+
 // The dimension along which src is contiguous, when dst is so along the fastest one and a blocked
 // transpose pays; 0 otherwise.
 size_t transposed_dim(const Walk& walk) {
@@ -233,7 +270,8 @@ void copy_new(const Tensor& dst, const Tensor& src) {
   Walk walk;
   lay_out(walk, dst, &src);
   if (const size_t k = transposed_dim(walk)) return copy_transposed(walk, k);
-  in_pieces(walk, [&](int64_t begin, int64_t end) { copy_piece(walk, begin, end); });
+  const auto copy = has_rows(walk) ? copy_rows : copy_piece;
+  in_pieces(walk, [&](int64_t begin, int64_t end) { copy(walk, begin, end); });
 }
 
 void copy_into(const Tensor& dst, const Tensor& src, const char* op) {

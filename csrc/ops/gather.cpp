@@ -52,14 +52,7 @@ void check_fits(const char* op, const char* what, const Tensor& index, const Ten
 void check_range(const char* op, const Tensor& index, int64_t dim, int64_t size) {
   const int64_t* values = index.data_as<const int64_t>();
   const int64_t count = index.numel();
-  // A sign for each index that is negative or above the last: no vector has a maximum of 64 bits.
-  const auto last = static_cast<uint64_t>(size - 1);
-  uint64_t signs = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    const auto value = static_cast<uint64_t>(values[i]);
-    signs |= value | (last - value);
-  }
-  if (static_cast<int64_t>(signs) >= 0) return;
+  if (indices_fit(values, count, 0, size)) return;
   for (int64_t i = 0; i < count; ++i) {
     WEFT_CHECK(values[i] >= 0 && values[i] < size, op, ": expected index in [0, ", size - 1,
                "] for dim ", dim, ", got ", values[i]);

@@ -15,6 +15,42 @@ namespace {
 // Rows a thread should have at least, so that it moves some tens of kilobytes.
 int64_t row_grain(int64_t run) { return (int64_t{1} << 14) / std::max<int64_t>(run, 1) + 1; }
 
+// Picked places that follow each other, as one run each; none where that would not pay.
+struct Runs {
+  explicit Runs(const IndexPlan& plan) {
+    constexpr int64_t kLonger = 4;  // than rows, that copying runs pays
+    const std::vector<int64_t>& at = plan.picked;
+    const auto begins = [&](size_t i) { return i == 0 || at[i] != at[i - 1] + plan.run; };
+    auto most = static_cast<int64_t>(at.size()) / kLonger;
+    for (size_t i = 0; i < at.size() && most >= 0; ++i) most -= begins(i);
+    if (most < 0 || !plan.after.empty()) return;
+    for (size_t i = 0; i < at.size(); ++i) {
+      if (begins(i)) starts.push_back(at[i]), lengths.push_back(0);
+      lengths.back() += plan.run;
+    }
+  }
+  std::vector<int64_t> starts, lengths;
+};
+
+template <class T>
+void read_runs(const IndexPlan& plan, const Runs& runs, const T* self, T* out, int64_t begin,
+               int64_t end) {
+  out += begin * static_cast<int64_t>(plan.picked.size()) * plan.run;
+  for (; begin < end; ++begin) {
+    const T* from = self + plan.before[static_cast<size_t>(begin)];
+    for (size_t i = 0; i < runs.starts.size(); ++i) {
+      const int64_t length = runs.lengths[i];
+      const T* const start = from + runs.starts[i];
+      if (length == 1) {
+        *out = *start;
+      } else {
+        std::memcpy(out, start, static_cast<size_t>(length) * sizeof(T));
+      }
+      out += length;
+    }
+  }
+}
+
 template <class T>
 void read_rows(const IndexPlan& plan, const T* self, T* out, int64_t begin, int64_t end) {
   const int64_t run = plan.run;
@@ -35,7 +71,14 @@ void read_rows(const IndexPlan& plan, const T* self, T* out, int64_t begin, int6
 Tensor read(const char* op, const Tensor& self, const IndexPlan& plan) {
   Tensor out = Tensor::empty(plan.result_sizes, self.dtype(), self.device(), op);
   if (out.numel() == 0) return out;
+  const auto groups = static_cast<int64_t>(plan.before.size());
+  const Runs runs(plan);
   dispatch_size(self.dtype(), [&]<class T>(std::type_identity<T>) {
+    if (!runs.starts.empty()) {
+      return parallel_for(groups, row_grain(out.numel() / groups), [&](int64_t begin, int64_t end) {
+        read_runs(plan, runs, self.data_as<const T>(), out.data_as<T>(), begin, end);
+      });
+    }
     parallel_for(plan.rows(), row_grain(plan.run), [&](int64_t begin, int64_t end) {
       read_rows(plan, self.data_as<const T>(), out.data_as<T>(), begin, end);
     });

@@ -1,9 +1,17 @@
 #include "ops/index_plan.h"
 
+#include <atomic>
+
+#include "core/thread_pool.h"
 #include "core/warning.h"
 #include "native_indexing.h"
 
 namespace weft::native {
+namespace {
+
+constexpr int64_t kIndexGrain = int64_t{1} << 15;  // indices worth a thread
+
+}  // namespace
 
 std::vector<int64_t> element_offsets(IntList sizes, IntList strides) {
   int64_t count = 1;
@@ -28,6 +36,21 @@ void check_no_overlap(const char* op, const Tensor& self) {
   WEFT_CHECK(self.layout().is_non_overlapping(), op,
              ": expected a tensor whose elements do not share memory, got strides ",
              AsTuple{self.strides()}, "; clone it first");
+}
+
+bool indices_fit(const int64_t* values, int64_t count, int64_t low, int64_t size) {
+  // A sign for each index that is too low or above the last: no vector has a maximum of 64 bits.
+  const auto least = static_cast<uint64_t>(low), last = static_cast<uint64_t>(size - 1);
+  std::atomic<uint64_t> signs{0};
+  parallel_for(count, kIndexGrain, [&](int64_t begin, int64_t end) {
+    uint64_t seen = 0;
+    for (; begin < end; ++begin) {
+      const auto value = static_cast<uint64_t>(values[begin]);
+      seen |= (value - least) | (last - value);
+    }
+    signs.fetch_or(seen, std::memory_order_relaxed);
+  });
+  return static_cast<int64_t>(signs.load()) >= 0;
 }
 
 Tensor index_values(const char* op, const Tensor& index) {
@@ -88,14 +111,16 @@ void add_offsets(const char* op, const Tensor& self, int64_t dim, const Tensor& 
   const int64_t size = self.sizes()[dim], stride = self.strides()[dim];
   const int64_t low = negatives ? -size : 0;
   const int64_t* at = values.data_as<const int64_t>();
-  for (int64_t i = 0; i < values.numel(); ++i) {
+  const bool fit = indices_fit(at, values.numel(), low, size);
+  for (int64_t i = 0; !fit && i < values.numel(); ++i) {
     WEFT_CHECK_INDEX(at[i] >= low && at[i] < size, op, ": expected index in [", low, ", ", size - 1,
                      "] for dim ", dim, ", got ", at[i]);
   }
   auto place = [&](int64_t value) { return (value < 0 ? value + size : value) * stride; };
   if (same(values.sizes(), shape)) {
-    for (size_t i = 0; i < offsets.size(); ++i) offsets[i] += place(at[i]);
-    return;
+    return parallel_for(values.numel(), kIndexGrain, [&](int64_t begin, int64_t end) {
+      for (; begin < end; ++begin) offsets[static_cast<size_t>(begin)] += place(at[begin]);
+    });
   }
   Dims strides(shape.size());
   const size_t added = shape.size() - values.sizes().size();

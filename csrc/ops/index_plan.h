@@ -49,6 +49,9 @@ std::vector<int64_t> element_offsets(IntList sizes, IntList strides);
 // Raises unless each element of a tensor to be written is reached once.
 void check_no_overlap(const char* op, const Tensor& self);
 
+// Whether so many indices are all in [low, size).
+bool indices_fit(const int64_t* values, int64_t count, int64_t low, int64_t size);
+
 // An index tensor as contiguous int64; raises IndexError unless it is int64 or int32.
 Tensor index_values(const char* op, const Tensor& index);
 

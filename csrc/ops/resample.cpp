@@ -5,21 +5,86 @@
 #include "native_padding.h"
 #include "ops/factory.h"
 #include "ops/memory_order.h"
+#include "ops/strided.h"
 #include "ops/support.h"
 #include "ops/views.h"
 
 namespace weft::native {
 namespace {
 
-// A stretch of one dimension, in the input and in the padded result.
-struct Overlap {
-  int64_t from, to, length;
-};
+// Writes a dense tensor into a padded one, each byte of which is written once.
+class Padder {
+ public:
+  // before: the entries in front of each dimension.
+  Padder(const Tensor& self, const Tensor& out, IntList before, const Scalar& value)
+      : from_(self.data_as<const char>()), to_(out.data_as<char>()), item_(self.item_size()) {
+    value.store(self.dtype(), element_);
+    const Dims &sizes = self.sizes(), &padded = out.sizes();
+    size_t first = 0, last = sizes.size() - 1;
+    while (first < last && sizes[first] == padded[first]) outer_ *= sizes[first++];
+    auto in = static_cast<int64_t>(item_);
+    while (last > first && sizes[last] == padded[last]) in *= sizes[last--];
+    for (auto [d, out_bytes] = std::pair(last + 1, in); d-- > first;) {
+      levels_.insert(levels_.begin(), {sizes[d], before[d], padded[d], in, out_bytes});
+      in *= sizes[d], out_bytes *= padded[d];
+    }
+  }
 
-Overlap overlap_of(int64_t size, int64_t before, int64_t after) {
-  return {std::max<int64_t>(0, -before), std::max<int64_t>(0, before),
-          size + std::min<int64_t>(0, before) + std::min<int64_t>(0, after)};
-}
+  // Threads take lines or, where a line is long, entries of the first padded dimension.
+  void run() const {
+    constexpr int64_t kLong = int64_t{1} << 16;
+    const Level& level = levels_[0];
+    const bool lines = levels_.size() == 1 && level.padded * level.out < kLong;
+    const int64_t entries = lines ? 1 : level.padded, unit = level.padded / entries * level.out;
+    parallel_for(outer_ * entries, kLong / unit + 1, [&](int64_t begin, int64_t end) {
+      for (; begin < end; ++begin) {
+        const int64_t at = lines ? 0 : begin % entries - level.before;
+        if (at < 0 || at >= std::max<int64_t>(level.size, lines)) {
+          spread(to_ + begin * unit, unit);
+        } else {
+          const char* const block = from_ + begin / entries * level.size * level.in;
+          write(lines ? 0 : 1, block + at * level.in, to_ + begin * unit);
+        }
+      }
+    });
+  }
+
+ private:
+  struct Level {
+    int64_t size, before, padded;  // entries
+    int64_t in, out;               // bytes of an entry
+  };
+
+  void write(size_t depth, const char* from, char* to) const {
+    if (depth == levels_.size()) {
+      return strided::copy_line(to, from, static_cast<size_t>(levels_.back().in));
+    }
+    const Level& level = levels_[depth];
+    spread(to, level.before * level.out);
+    to += level.before * level.out;
+    if (depth + 1 == levels_.size()) {
+      strided::copy_line(to, from, static_cast<size_t>(level.size * level.in));
+    } else {
+      for (int64_t i = 0; i < level.size; ++i) {
+        write(depth + 1, from + i * level.in, to + i * level.out);
+      }
+    }
+    spread(to + level.size * level.out, (level.padded - level.before - level.size) * level.out);
+  }
+  // The value in so many bytes.
+  void spread(char* to, int64_t bytes) const {
+    if (bytes == 0) return;
+    strided::move<strided::Direction::Gather>(to, const_cast<char*>(element_), item_, 1,
+                                              bytes / static_cast<int64_t>(item_), 0, 0);
+  }
+
+  const char* from_;
+  char* to_;
+  size_t item_;
+  int64_t outer_ = 1;
+  std::vector<Level> levels_;  // from the first padded dimension to the last
+  alignas(16) char element_[16];
+};
 
 }  // namespace
 
@@ -29,31 +94,34 @@ Tensor constant_pad_nd(const Tensor& self, IntList pad, const Scalar& value) {
   WEFT_CHECK(pad.size() % 2 == 0 && pairs <= self.dim(), op, ": expected two numbers for each of ",
              "at most ", self.dim(), " dims, got ", AsTuple{pad});
   check_number(value, self.dtype(), op);
-  Dims sizes(self.sizes());
-  Layout source = self.layout();
-  std::vector<Overlap> parts;
+  const MemoryOrder order(self);
+  Dims sizes(self.sizes()), before(sizes.size(), 0);
+  Layout kept = self.layout();  // what negative widths do not cut off
   for (int64_t i = 0; i < pairs; ++i) {
-    const int64_t dim = self.dim() - 1 - i, before = pad[2 * i], after = pad[2 * i + 1];
-    sizes[dim] += before + after;
+    const int64_t dim = self.dim() - 1 - i, low = pad[2 * i], high = pad[2 * i + 1];
+    const int64_t cut = std::min(std::max<int64_t>(0, -low), sizes[dim]);
+    const int64_t rest = sizes[dim] - cut - std::max<int64_t>(0, -high);
+    kept = views::narrow(kept, dim, cut, std::max<int64_t>(0, rest));
+    sizes[dim] += low + high;
+    before[order.dim(dim, self.dim())] =
+        std::clamp<int64_t>(low, 0, std::max<int64_t>(0, sizes[dim]));
     WEFT_CHECK(sizes[dim] >= 0, op, ": expected sizes of at least 0 after padding, got ",
                sizes[dim], " for dim ", dim, " of shape ", AsTuple{self.sizes()}, " and pad ",
                AsTuple{pad});
-    parts.push_back(overlap_of(self.sizes()[dim], before, after));
-    if (parts.back().length > 0) {
-      source = views::narrow(source, dim, parts.back().from, parts.back().length);
-    }
   }
-  const Tensor out = empty_as(op, self, sizes, self.dtype());
-  copy_into(
-      out,
-      Tensor::scalar(value, self.dtype()).with_layout({Dims(sizes), Dims(sizes.size(), 0), 0}));
+  const Tensor out = empty_as(op, self, sizes, self.dtype()), inside = self.with_layout(kept);
+  if (self.on_cpu() && inside.numel() > 0 && self.dim() > 0) {
+    Padder(in_order(order.turned(inside)), order.turned(out), before, value).run();
+    return out;
+  }
+  const Layout repeated = {Dims(sizes), Dims(sizes.size(), 0), 0};
+  copy_into(out, Tensor::scalar(value, self.dtype()).with_layout(repeated));
+  if (inside.numel() == 0) return out;
   Layout target = out.layout();
-  for (int64_t i = 0; i < pairs; ++i) {
-    const Overlap& part = parts[static_cast<size_t>(i)];
-    if (part.length <= 0) return out;
-    target = views::narrow(target, self.dim() - 1 - i, part.to, part.length);
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    target = views::narrow(target, d, before[order.dim(d, self.dim())], kept.sizes[d]);
   }
-  if (self.numel() > 0) copy_into(out.with_layout(target), self.with_layout(source));
+  copy_into(out.with_layout(target), inside);
   return out;
 }
 
