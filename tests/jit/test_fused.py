@@ -77,6 +77,15 @@ def test_chain_gives_the_operators_bits(dtype, shape):
     assert bits(made.run([x, y])[0]) == wanted
 
 
+@pytest.mark.parametrize("dtype", [weft.float32, weft.float64])
+def test_native_code_calls_functions_of_libweft(dtype):
+    x = weft.rand(1000, dtype=dtype) * 9
+    made = group(1, [("digamma", ["i0"], []), ("i0", ["s0"], [])], [1])
+    compile_now(made, dtype)
+    assert made.has_native(dtype, 0)
+    assert bits(made.run([x])[0]) == bits(x.digamma().i0())
+
+
 def test_strided_and_broadcast_operands():
     made = group(2, CHAIN, [7], [1, 0.5])
     x = weft.randn(40, 30)
