@@ -301,3 +301,42 @@ def test_rows_that_lie_at_one_distance(shape: tuple[int, ...]) -> None:
         e = np.exp(wide - wide.max(dim, keepdims=True))
         want = e / e.sum(dim, keepdims=True)
         np.testing.assert_allclose(F.softmax(t, dim).numpy(), want, rtol=1e-5)
+
+
+SHORT = {
+    "add": lambda x, y, m: x + y,
+    "add, scaled": lambda x, y, m: weft.add(x, y, alpha=0.3),
+    "a number": lambda x, y, m: x * 1.001 - 70000.0,
+    "divided": lambda x, y, m: x / y,
+    "sides": lambda x, y, m: weft.where(m, x, y).maximum(y).clamp(-2.3, 3.1),
+    "compared": lambda x, y, m: (x < y).logical_xor(x == y),
+    "signs": lambda x, y, m: -x.abs(),
+    "relu": lambda x, y, m: x.relu() + x.masked_fill(m, 0.1),
+    "lerp": lambda x, y, m: weft.lerp(x, y, 0.7),
+    "addcmul": lambda x, y, m: weft.addcmul(x, y, y, value=0.1),
+    "roots": lambda x, y, m: x.sqrt() + y.reciprocal(),
+    "in place": lambda x, y, m: x.clone().mul_(y).add_(0.1).sub_(y, alpha=2),
+    "by itself": lambda x, y, m: x.clone().mul_(x),
+    "numbers of no dimension": lambda x, y, m: x * y.reshape(-1)[0] + weft.tensor(0.1),
+}
+
+
+@pytest.mark.parametrize("dtype", [weft.float16, weft.bfloat16])
+@pytest.mark.parametrize("size", [1, 3, 4, 15, 16, 17, 33, 1000, 70_001])
+@pytest.mark.parametrize("name", SHORT)
+def test_short_kernels_of_16_bits_round_as_conversions_do(name, size, dtype):
+    special = [float("nan"), float("inf"), -float("inf"), 0.0, -0.0, 1e-7, -6e-5, 65504.0, 1e-40]
+    numbers = weft.randn(2 * size, 4)
+    numbers.view(-1)[: len(special)] = weft.tensor(special)[: numbers.numel()]
+    numbers = numbers.view(-1)[weft.randperm(numbers.numel())].view(2 * size, 4).to(dtype)
+    mask = weft.randn(2 * size, 2) > 0
+    apart = numbers[::2, 0], numbers[::2, 1], mask[::2, 0]  # goes through float32, tile by tile
+    together = [x.contiguous() for x in apart]
+    wanted, got = SHORT[name](*apart), SHORT[name](*together)
+    assert got.dtype == wanted.dtype
+    bits = (lambda t: t) if got.dtype == weft.bool else (lambda t: t.contiguous().view(weft.int16))
+    nan = wanted.isnan() & got.isnan()
+    assert ((bits(got) == bits(wanted)) | nan).all()
+    one = [x.double() if x.is_floating_point() else x for x in together]
+    if name == "add":  # rounded once
+        weft.testing.assert_close(got, (one[0] + one[1]).to(dtype), rtol=0, atol=0, equal_nan=True)

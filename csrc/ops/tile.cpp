@@ -87,9 +87,13 @@ class FastPath {
     if (!accepts_inputs() || !accepts_attributes() || !accepts_results()) return false;
     kernel_ = step_.horizontal->get(dtype_);
     if (!kernel_) return false;
-    for (size_t i = 0; i < call_.attributes.size(); ++i) {
-      const DType dtype = slot_dtype(program_.attribute_types[i], dtype_);
-      call_.attributes[i].store(dtype, scalars_[kFirstAttribute + i].bytes);
+    if (dtype_ == compute_type(dtype_)) {
+      for (size_t i = 0; i < call_.attributes.size(); ++i) {
+        const DType dtype = slot_dtype(program_.attribute_types[i], dtype_);
+        call_.attributes[i].store(dtype, scalars_[kFirstAttribute + i].bytes);
+      }
+    } else {
+      store_attributes(program_, call_, {dtype_, compute_type(dtype_)}, scalars_);
     }
     if (repeated_) {
       set_period();
@@ -127,7 +131,8 @@ class FastPath {
       const TensorImpl* other = call_.inputs[i]->impl();
       if (other != full_ && !accepts_beside(*other, i)) return false;
     }
-    if (dtype_ != compute_type(dtype_)) return false;
+    // Floats of 16 bits have kernels where these are short; they are not repeated.
+    if (dtype_ != compute_type(dtype_) && repeated_) return false;
     return program_.promotion == Promotion::Common || category(dtype_) > DTypeCategory::Integral;
   }
 

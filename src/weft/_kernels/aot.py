@@ -81,6 +81,9 @@ class Job:
                     )
                     symbol = self._symbol(f"weft_k_{row.id}_{place}{d}", kernel, shard)
                     found.setdefault((i, role), {})[d] = symbol
+        for d, kernel in program.narrow.items():
+            symbol = self._symbol(f"weft_k_{row.id}_{d}", kernel, shard)
+            found[0, "horizontal"][d] = symbol
         self.programs.append(program)
         self.symbols[row.id] = found
 

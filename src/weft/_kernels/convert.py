@@ -15,13 +15,14 @@ def storage(d: DType) -> DType:
 def kernel(to: DType, old: DType) -> Kernel:
     """Contiguous `old` to contiguous `to`: operands are destination and source."""
     x = source("input", 0, storage(old))
-    y = x if to == old else _encode(_decode(x, old), to)
+    y = x if to == old else encode(decode(x, old), to)
     return Kernel([storage(to), storage(old)], [y], {("input", 0): 1})
 
 
-def _decode(x: Value, d: DType) -> Value:
+def decode(x: Value, d: DType) -> Value:
+    """What is stored as `d`, in the type that computes with it."""
     if d == C32:
-        return Complex(_decode(cast(x, U16), F16), _decode(cast(x >> 16, U16), F16))
+        return Complex(decode(cast(x, U16), F16), decode(cast(x >> 16, U16), F16))
     if d == F16:
         return node("f16_to_f32", F32, x)
     if d.float8 is not None:
@@ -29,13 +30,13 @@ def _decode(x: Value, d: DType) -> Value:
     return bf16_to_f32(x) if d == BF16 else x
 
 
-def _encode(x: Value, d: DType) -> Value:
+def encode(x: Value, d: DType) -> Value:
     """To small floats by way of float32, as PyTorch does."""
     if d in COMPUTE_DTYPES:
         return cast(x, d)
     if d == C32:
         single = cast(x, C64)
-        return cast(_encode(single.real, F16), U32) | cast(_encode(single.imag, F16), U32) << 16
+        return cast(encode(single.real, F16), U32) | cast(encode(single.imag, F16), U32) << 16
     single = cast(x.real if isinstance(x, Complex) else x, F32)
     if d.float8 is not None:
         return f32_to_f8(single, d.float8)
@@ -44,7 +45,7 @@ def _encode(x: Value, d: DType) -> Value:
 
 def rounded(x: Value, d: DType) -> Value:
     """A float32 as a small float would hold it."""
-    return _decode(_encode(x, d), d)
+    return decode(encode(x, d), d)
 
 
 def bf16_to_f32(bits: Value) -> Value:

@@ -6,11 +6,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from .expr import Unsupported, Value, cast, computing, source, value_of
-from .kernel import Kernel, attribute_scalars, attribute_type
+from .convert import decode, encode, storage
+from .expr import Expr, Unsupported, Value, cast, computing, source, value_of
+from .kernel import Kernel, attribute_scalars, attribute_type, walk
 from .program import Slot, Step, Traced, slot_type
 from .rows import Row, Scheduler
-from .types import BOOL, COMPUTE_DTYPES, I64, DType, dtype, truth_of
+from .types import BF16, BOOL, COMPUTE_DTYPES, F16, F32, I64, DType, dtype, truth_of
+
+# Nodes of a pointwise kernel for which conversions on their own would take most of the time.
+MOST_NARROW = 24
 
 
 @dataclass
@@ -20,6 +24,7 @@ class Program:
     row: Any
     traced: dict[DType, Traced]
     slot_types: list[str]
+    narrow: dict[DType, Kernel]  # kernels that read and write floats of 16 bits themselves
 
     @property
     def first(self) -> Traced:
@@ -70,23 +75,42 @@ def trace(row: Any) -> Program:
             f"which), got {reasons or 'no dtype'}"
         )
     _check_same_shape(row, traced)
-    return Program(row, traced, _slot_types(row, traced))
+    narrow = {}
+    if row.kind == "pointwise" and F32 in traced and len(walk(_roots(traced[F32]))) <= MOST_NARROW:
+        narrow = {d: _only_kernel(trace_dtype(row, F32, d)) for d in (F16, BF16)}
+    return Program(row, traced, _slot_types(row, traced), narrow)
 
 
-def trace_dtype(row: Any, d: DType) -> Traced:
-    """One trace. Raises Unsupported where the body has no meaning for `d`."""
+def _only_kernel(traced: Traced) -> Kernel:
+    return traced.steps[0].kernels["horizontal"]
+
+
+def _roots(traced: Traced) -> list[Expr]:
+    return _only_kernel(traced).roots()
+
+
+def trace_dtype(row: Any, d: DType, stored: DType | None = None) -> Traced:
+    """One trace. Raises Unsupported where the body has no meaning for `d`. stored: of a pointwise
+    row, the smaller type in which operands of the compute type are read and written."""
     inputs = [_input_dtype(row, name, d) for name in row.operands]
     arguments = {a.name: a for a in row.schema.args}
     values: dict[str, Value] = {}
     for i, name in enumerate(row.operands):
-        values[name] = source("input", i, inputs[i])
+        if stored and inputs[i] == d:
+            inputs[i] = storage(stored)
+            values[name] = decode(source("input", i, inputs[i]), stored)
+        else:
+            values[name] = source("input", i, inputs[i])
     for i, name in enumerate(row.attributes):
         kind = attribute_type(arguments[name].type)
         values[name] = source("attribute", i, {"Int64": I64, "Bool": BOOL}.get(kind, d))
     ordered = [values[a.name] for a in row.schema.args if a.name in values]
     with computing(d):
         if row.kind == "pointwise":
-            return _pointwise(inputs, _outputs(row, d, row.body(*ordered)))
+            outputs = _outputs(row, d, row.body(*ordered))
+            if stored:
+                outputs = [encode(v, stored) if v.dtype == d else v for v in outputs]
+            return _pointwise(inputs, outputs)
         state = Row()
         outputs = _outputs(row, d, row.body(state, *ordered))
         return Scheduler(inputs, len(row.attributes), state, outputs).program()
