@@ -224,3 +224,46 @@ def test_without_gradient() -> None:
 def test_removed_names(name: str) -> None:
     with pytest.raises(RuntimeError, match=f"{name}: expected linalg"):
         getattr(weft, name)(weft.eye(2))
+
+
+@pytest.mark.threads
+@pytest.mark.parametrize("dtype", [weft.float32, weft.float64, weft.complex64, weft.complex128])
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 7, 11, 12, 13, 20])
+def test_many_small_matrices_are_those_of_numpy(n, dtype):
+    weft.set_num_threads(2)
+    weft.manual_seed(n)
+    a = weft.randn(700, n, n, dtype=dtype)
+    a[::3].diagonal(0, 1, 2).zero_()  # whose pivots are elsewhere
+    a[::3] += weft.eye(n, dtype=dtype).flip(0) * 3
+    b = weft.randn(700, n, 2, dtype=dtype)
+    exact, sides = a.numpy().astype(np.complex128), b.numpy().astype(np.complex128)
+    eps = weft.finfo(dtype).eps
+    close = np.linalg.cond(exact)[:, None, None] * n * eps * 20
+
+    def check(got, wanted):
+        scale = np.abs(wanted).max((1, 2), keepdims=True)
+        assert (np.abs(got.numpy() - wanted) <= close * scale).all()
+
+    check(weft.linalg.inv(a), np.linalg.inv(exact))
+    check(weft.linalg.solve(a, b), np.linalg.solve(exact, sides))
+    determinants = np.linalg.det(exact)[:, None, None]
+    check(weft.linalg.det(a)[:, None, None], determinants)
+    sign, size = weft.linalg.slogdet(a)
+    check((sign * size.exp())[:, None, None], determinants)
+
+
+@pytest.mark.parametrize("n", [2, 5, 12, 13])
+def test_small_singular_matrices_are_told(n):
+    a = weft.eye(n).repeat(6, 1, 1)
+    a[3, n - 1] = 0
+    a[4, :, 0] = 0
+    inverse, infos = weft.linalg.inv_ex(a)
+    assert infos.tolist() == [0, 0, 0, n, 1, 0]
+    assert weft.equal(inverse[5], weft.eye(n)) and inverse[3].isnan().all()
+    assert weft.linalg.det(a).tolist() == [1, 1, 1, 0, 0, 1]
+    assert weft.linalg.slogdet(a)[1].tolist()[3] == -float("inf")
+    for call in (weft.linalg.inv, lambda m: weft.linalg.solve(m, weft.ones(6, n))):
+        with pytest.raises(RuntimeError, match="batch element 3"):
+            call(a)
+    a[2] = float("nan")
+    assert weft.linalg.det(a)[2].isnan() and weft.linalg.det(a)[1] == 1

@@ -131,3 +131,14 @@ def test_one_element_makes_tensors_unequal(size: int) -> None:
         assert not weft.equal(x, y)
         y[at] = float("nan")
         assert not weft.equal(y, y)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32", "int64"])
+def test_counts_are_those_of_numpy(dtype: str) -> None:
+    numbers = (np.arange(10001) ** 2 % 101).astype(dtype)
+    for given in (numbers, numbers[::3], numbers[:0], numbers[:1]):
+        wanted = np.bincount(given, minlength=7)
+        _same(weft.tensor(given).bincount(minlength=7), wanted)
+    if dtype != "uint8":
+        with pytest.raises(RuntimeError, match=r"expected entries >= 0, got -5$"):
+            weft.tensor(np.array([3, -5, 0], dtype)).bincount()

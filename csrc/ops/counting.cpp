@@ -103,21 +103,26 @@ Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
   WEFT_CHECK(!weights.defined() || weights.sizes() == self.sizes(), op,
              ": expected weights of shape ", AsTuple{self.sizes()}, ", got ",
              AsTuple{weights.defined() ? weights.sizes() : Dims()});
-  const Tensor bins = in_order(as_dtype(self, DType::I64));
-  const int64_t* at = bins.data_as<const int64_t>();
   int64_t least = 0, length = minlength;
-  for (int64_t i = 0; i < bins.numel(); ++i) {
-    least = std::min(least, at[i]);
-    length = std::max(length, at[i] + 1);
+  if (self.numel() > 0) {
+    least = ops::amin(self, IntList{}, false).item().to_int();
+    length = std::max(length, ops::amax(self, IntList{}, false).item().to_int() + 1);
   }
   WEFT_CHECK(least >= 0, op, ": expected entries >= 0, got ", least);
   const int64_t sizes[] = {length};
   if (!weights.defined()) {
-    Tensor out = zeros_of(sizes, DType::I64, bins.device(), op);
+    const Tensor out = zeros_of(sizes, DType::I64, self.device(), op), bins = in_order(self);
     auto* counts = out.data_as<int64_t>();
-    for (int64_t i = 0; i < bins.numel(); ++i) ++counts[at[i]];
+    dispatch_size(self.dtype(), [&]<class T>(std::type_identity<T>) {
+      if constexpr (std::is_integral_v<T>) {
+        const T* at = bins.data_as<const T>();
+        for (int64_t i = 0; i < bins.numel(); ++i) ++counts[static_cast<int64_t>(at[i])];
+      }
+    });
     return out;
   }
+  const Tensor bins = in_order(as_dtype(self, DType::I64));
+  const int64_t* at = bins.data_as<const int64_t>();
   const bool single = weights.dtype() == DType::F32;
   const Tensor values = in_order(as_dtype(weights, DType::F64));
   Tensor out = zeros_of(sizes, DType::F64, bins.device(), op);

@@ -23,10 +23,15 @@ std::vector<int> decompose(const Tensor& columns, std::vector<int>& pivots) {
   pivots.resize(static_cast<size_t>(n * count));
   std::vector<int> infos(static_cast<size_t>(count));
   const int size = as_int(n), lda = leading(n);
-  for (int64_t i = 0; i < count && n > 0; ++i) {
-    lapack::getrf(T{})(&size, &size, columns.data_as<T>() + i * n * n, &lda, pivots.data() + i * n,
-                       &infos[static_cast<size_t>(i)]);
-  }
+  for_each_matrix(n > 0 ? count : 0, n, [&](int64_t i) {
+    T* const matrix = columns.data_as<T>() + i * n * n;
+    int *const swaps = pivots.data() + i * n, *const info = &infos[static_cast<size_t>(i)];
+    if (n <= kSmallOrder) {
+      *info = small_lu(matrix, size, swaps);
+    } else {
+      lapack::getrf(T{})(&size, &size, matrix, &lda, swaps, info);
+    }
+  });
   return infos;
 }
 
@@ -59,21 +64,28 @@ Pair linalg_inv_ex(const Tensor& A, bool check_errors) {
     infos = decompose<T>(work, pivots);
     if (check_errors) check_regular("linalg_inv", infos);
     const int size = as_int(n), lda = leading(n), lwork = std::max(1, size * 32);
-    std::vector<T> scratch(static_cast<size_t>(lwork));
-    for (int64_t i = 0; i < batch_count(A) && n > 0; ++i) {
-      int info = 0;
+    for_each_matrix(n > 0 ? batch_count(A) : 0, n, [&](int64_t i) {
+      int info = infos[static_cast<size_t>(i)];
       T* matrix = work.data_as<T>() + i * n * n;
-      lapack::getri(T{})(&size, matrix, &lda, pivots.data() + i * n, scratch.data(), &lwork, &info);
+      std::vector<T> scratch(static_cast<size_t>(n <= kSmallOrder ? n * n : lwork));
+      if (n > kSmallOrder) {
+        lapack::getri(T{})(&size, matrix, &lda, pivots.data() + i * n, scratch.data(), &lwork,
+                           &info);
+      } else if (info == 0) {
+        for (int64_t k = 0; k < n; ++k) scratch[static_cast<size_t>(k * (n + 1))] = 1;
+        small_solve(matrix, size, pivots.data() + i * n, scratch.data(), n);
+        std::copy_n(scratch.data(), n * n, matrix);
+      }
       // A singular matrix has no inverse; LAPACK leaves its factors.
       if (info > 0) std::fill_n(matrix, n * n, T(std::numeric_limits<Real<T>>::quiet_NaN()));
-    }
+    });
   });
   return {from_columns(work), infos_of(A, infos)};
 }
 
 Pair linalg_slogdet(const Tensor& A) {
   check_matrices("linalg_slogdet", A, true);
-  const Tensor work = by_columns(A);
+  const Tensor work = contiguous_copy(A);  // transposed, it has the same determinant
   const int64_t n = A.size(-1);
   const Tensor sign = Tensor::empty(batch_sizes(A, 2, {}), A.dtype(), A.device());
   const Tensor size = Tensor::empty(sign.sizes(), real_of(A.dtype()), A.device());
@@ -99,7 +111,7 @@ Pair linalg_slogdet(const Tensor& A) {
 
 Tensor linalg_det(const Tensor& A) {
   check_matrices("linalg_det", A, true);
-  const Tensor work = by_columns(A);
+  const Tensor work = contiguous_copy(A);  // transposed, it has the same determinant
   const int64_t n = A.size(-1);
   const Tensor out = Tensor::empty(batch_sizes(A, 2, {}), A.dtype(), A.device());
   dispatch_matrix(A.dtype(), [&]<class T>(std::type_identity<T>) {
@@ -127,11 +139,13 @@ Tensor _solve(const Tensor& A, const Tensor& B) {
     std::vector<int> pivots;
     check_regular(op, decompose<T>(system.a, pivots));
     const int size = as_int(n), count = as_int(k), lda = leading(n);
-    for (int64_t i = 0; i < batch_count(system.a) && n > 0 && k > 0; ++i) {
+    for_each_matrix(n > 0 && k > 0 ? batch_count(system.a) : 0, n, [&](int64_t i) {
       int info = 0;
-      lapack::getrs(T{})("N", &size, &count, system.a.data_as<T>() + i * n * n, &lda,
-                         pivots.data() + i * n, system.b.data_as<T>() + i * n * k, &lda, &info);
-    }
+      T *const lu = system.a.data_as<T>() + i * n * n, *const b = system.b.data_as<T>() + i * n * k;
+      const int* const swaps = pivots.data() + i * n;
+      if (n <= kSmallOrder) return small_solve(lu, size, swaps, b, k);
+      lapack::getrs(T{})("N", &size, &count, lu, &lda, swaps, b, &lda, &info);
+    });
   });
   const Tensor out = from_columns(system.b);
   return vector ? ops::squeeze(out, -1) : out;
@@ -164,13 +178,15 @@ Pair _cholesky(const Tensor& self, bool check_errors) {
   std::vector<int> infos(static_cast<size_t>(batch_count(self)));
   dispatch_matrix(self.dtype(), [&]<class T>(std::type_identity<T>) {
     const int size = as_int(n), lda = leading(n);
-    for (int64_t i = 0; i < batch_count(self) && n > 0; ++i) {
-      int& info = infos[static_cast<size_t>(i)];
-      lapack::potrf(T{})("L", &size, work.data_as<T>() + i * n * n, &lda, &info);
-      WEFT_CHECK_AS(LinearAlgebra, info == 0 || !check_errors, op,
+    for_each_matrix(n > 0 ? batch_count(self) : 0, n, [&](int64_t i) {
+      lapack::potrf(T{})("L", &size, work.data_as<T>() + i * n * n, &lda,
+                         &infos[static_cast<size_t>(i)]);
+    });
+    for (size_t i = 0; i < infos.size(); ++i) {
+      WEFT_CHECK_AS(LinearAlgebra, infos[i] == 0 || !check_errors, op,
                     ": expected positive-definite matrices, got one whose leading minor "
                     "of order ",
-                    info, " is not (batch element ", i, ")");
+                    infos[i], " is not (batch element ", i, ")");
     }
   });
   return {tril(from_columns(work), 0), infos_of(self, infos)};

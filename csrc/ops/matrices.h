@@ -1,9 +1,11 @@
 // Batches of matrices as LAPACK reads them: column-major, one after another.
 #pragma once
 
+#include <complex>
 #include <tuple>
 #include <vector>
 
+#include "core/thread_pool.h"
 #include "ops/lapack.h"
 #include "ops/support.h"
 #include "ops_copying.h"
@@ -52,6 +54,56 @@ inline int64_t batch_count(const Tensor& a) {
   int64_t count = 1;
   for (int64_t d = 0; d + 2 < a.dim(); ++d) count *= a.size(d);
   return count;
+}
+
+// body(i) for each of so many matrices of order n; threads share them.
+template <class Fn>
+void for_each_matrix(int64_t count, int64_t n, Fn&& body) {
+  const int64_t work = std::max<int64_t>(1, n * n * n);
+  parallel_for(count, (int64_t{1} << 15) / work + 1, [&](int64_t begin, int64_t end) {
+    for (; begin < end; ++begin) body(begin);
+  });
+}
+
+// Up to this order a call of LAPACK's takes longer than the arithmetic, which stands here.
+inline constexpr int64_t kSmallOrder = 12;
+
+// getrf: LU with partial pivoting in place, column-major; the first zero pivot, from 1, or 0.
+template <class T>
+int small_lu(T* a, int n, int* pivots) {
+  const auto size = [](T x) { return std::abs(std::real(x)) + std::abs(std::imag(x)); };
+  int info = 0;
+  for (int k = 0; k < n; ++k) {
+    T* const column = a + k * n;
+    int best = k;
+    for (int i = k + 1; i < n; ++i) best = size(column[i]) > size(column[best]) ? i : best;
+    pivots[k] = best + 1;
+    if (column[best] == T(0)) {
+      info = info == 0 ? k + 1 : info;
+      continue;
+    }
+    for (int j = 0; j < n && best != k; ++j) std::swap(a[j * n + k], a[j * n + best]);
+    for (int i = k + 1; i < n; ++i) column[i] /= column[k];
+    for (int j = k + 1; j < n; ++j) {
+      for (int i = k + 1; i < n; ++i) a[j * n + i] -= column[i] * a[j * n + k];
+    }
+  }
+  return info;
+}
+
+// getrs: solves in place for `count` columns b.
+template <class T>
+void small_solve(const T* lu, int n, const int* pivots, T* b, int64_t count) {
+  for (; count > 0; --count, b += n) {
+    for (int k = 0; k < n; ++k) std::swap(b[k], b[pivots[k] - 1]);
+    for (int k = 0; k < n; ++k) {
+      for (int i = k + 1; i < n; ++i) b[i] -= lu[k * n + i] * b[k];
+    }
+    for (int k = n; k-- > 0;) {
+      b[k] /= lu[k * n + k];
+      for (int i = 0; i < k; ++i) b[i] -= lu[k * n + i] * b[k];
+    }
+  }
 }
 
 inline void check_converged(const char* op, int info) {
