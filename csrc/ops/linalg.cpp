@@ -67,14 +67,16 @@ Pair linalg_inv_ex(const Tensor& A, bool check_errors) {
     for_each_matrix(n > 0 ? batch_count(A) : 0, n, [&](int64_t i) {
       int info = infos[static_cast<size_t>(i)];
       T* matrix = work.data_as<T>() + i * n * n;
-      std::vector<T> scratch(static_cast<size_t>(n <= kSmallOrder ? n * n : lwork));
       if (n > kSmallOrder) {
+        std::vector<T> scratch(static_cast<size_t>(lwork));
         lapack::getri(T{})(&size, matrix, &lda, pivots.data() + i * n, scratch.data(), &lwork,
                            &info);
       } else if (info == 0) {
-        for (int64_t k = 0; k < n; ++k) scratch[static_cast<size_t>(k * (n + 1))] = 1;
-        small_solve(matrix, size, pivots.data() + i * n, scratch.data(), n);
-        std::copy_n(scratch.data(), n * n, matrix);
+        T inverse[kSmallOrder * kSmallOrder];
+        std::fill_n(inverse, n * n, T(0));
+        for (int64_t k = 0; k < n; ++k) inverse[k * (n + 1)] = 1;
+        small_solve(matrix, size, pivots.data() + i * n, inverse, n);
+        std::copy_n(inverse, n * n, matrix);
       }
       // A singular matrix has no inverse; LAPACK leaves its factors.
       if (info > 0) std::fill_n(matrix, n * n, T(std::numeric_limits<Real<T>>::quiet_NaN()));

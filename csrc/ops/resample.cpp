@@ -110,12 +110,14 @@ Tensor constant_pad_nd(const Tensor& self, IntList pad, const Scalar& value) {
                AsTuple{pad});
   }
   const Tensor out = empty_as(op, self, sizes, self.dtype()), inside = self.with_layout(kept);
-  if (self.on_cpu() && inside.numel() > 0 && self.dim() > 0) {
-    Padder(in_order(order.turned(inside)), order.turned(out), before, value).run();
+  const Tensor dense = order.turned(inside);
+  const bool grows = !same(sizes, kept.sizes);
+  if (grows && self.on_cpu() && inside.numel() > 0 && dense.is_contiguous()) {
+    Padder(dense, order.turned(out), before, value).run();
     return out;
   }
   const Layout repeated = {Dims(sizes), Dims(sizes.size(), 0), 0};
-  copy_into(out, Tensor::scalar(value, self.dtype()).with_layout(repeated));
+  if (grows) copy_into(out, Tensor::scalar(value, self.dtype()).with_layout(repeated));
   if (inside.numel() == 0) return out;
   Layout target = out.layout();
   for (int64_t d = 0; d < self.dim(); ++d) {
