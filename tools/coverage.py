@@ -51,7 +51,7 @@ Processes that a program under `weft run` starts import weft as torch, too.
 
 `python tools/coverage.py` writes what follows: {real} of {total} public names are real, each
 counted where PyTorch has it at its shortest place. Other devices, distributed work beyond one
-process, quantised and nested tensors are outside.
+process and quantised tensors are outside.
 """
 
 

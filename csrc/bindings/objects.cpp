@@ -158,8 +158,8 @@ void bind_layouts(nb::module_& module) {
   layout.def("__repr__", [](const LayoutObject& self) { return str("torch.", self.name); })
       .def("__reduce__", [](const LayoutObject& self) { return std::string(self.name); });
   layout_type = publish(layout);
-  for (const char* name :
-       {"strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"}) {
+  for (const char* name : {"strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr",
+                           "sparse_bsc", "jagged"}) {
     module.attr(name) = nb::cast(LayoutObject{name});
   }
   strided = nb::object(module.attr("strided")).release().ptr();

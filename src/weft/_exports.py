@@ -10,7 +10,7 @@ from __future__ import annotations
 _MODULES = (
     "accelerator amp array_api autograd backends compiler cpu cuda distributed distributions "
     "export fft func functional futures fx hub jit library linalg masked memory mps "
-    "multiprocessing nn onnx ops optim overrides profiler quasirandom random return_types "
+    "multiprocessing nested nn onnx ops optim overrides profiler quasirandom random return_types "
     "serialization signal sparse special testing types utils version xpu"
 )
 MODULES = frozenset(_MODULES.split())
@@ -98,7 +98,7 @@ _METHODS = (
     "nanquantile new_empty_strided nonzero nonzero_static norm orgqr ormqr "
     "pinverse prelu quantile resize resize_as resolve_conj resolve_neg smm solve stft "
     "sum_to_size symeig to_device triangular_solve unique unique_consecutive "
-    "unsafe_split_with_sizes vsplit"
+    "to_padded_tensor unsafe_split_with_sizes vsplit"
 )
 METHODS = tuple(_METHODS.split())
 
@@ -121,7 +121,7 @@ MODULE_OF["__array_namespace__"] = MODULE_OF["to_device"] = "weft.array_api._inf
 MODULE_OF["index_reduce_"] = "weft._functions.elements"
 MODULE_OF |= dict.fromkeys(("dim_order", "new_empty_strided"), "weft._functions.layouts")
 MODULE_OF |= dict.fromkeys(("hardshrink", "prelu"), "weft.nn.functional")
-MODULE_OF["is_nonzero"] = "weft._tensor.tensor"
+MODULE_OF |= {"is_nonzero": "weft._tensor.tensor", "to_padded_tensor": "weft.nested._construct"}
 MODULE_OF.update(dict.fromkeys(("resize", "resize_as", "sum_to_size"), "weft._functions.shapes"))
 
 

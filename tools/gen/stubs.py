@@ -54,12 +54,12 @@ sparse_csr: layout
 sparse_csc: layout
 sparse_bsr: layout
 sparse_bsc: layout
+jagged: layout
 contiguous_format: memory_format
 preserve_format: memory_format
 channels_last: memory_format
 channels_last_3d: memory_format
 _memory_formats: tuple[memory_format, ...]
-
 def __getattr__(name: str) -> Any: ...
 """
 TENSOR_HEAD = """

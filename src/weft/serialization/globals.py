@@ -79,6 +79,8 @@ def find_global(module: str, name: str) -> Any:
         found = _torch_name(name)
         if found is not None:
             return found
+    if name in _NESTED and module.startswith("torch."):
+        return lazy.value("weft.serialization.nested", "find")(name, TensorType)
     callee = _CALLEES.get(f"{module}.{name}")
     if callee is not None:
         return callee
@@ -107,6 +109,7 @@ def find_own_global(module: str, name: str) -> Any:
     return find_global(module, name) if value is None else Own(f"{module}.{name}", value)
 
 
+_NESTED = ("NestedTensor", "_DimRange", "_rebuild_nested_tensor", "_rebuild_njt")
 _STANDARD = ("argparse", "builtins", "collections", "datetime", "decimal", "fractions", "pathlib",
              "types", "uuid")  # fmt: skip
 
@@ -228,7 +231,7 @@ def _from_type(function: Any, cls: Any, arguments: Any, state: Any) -> Tensor:
 def set_state(target: Any, state: Any) -> Any:
     """Gives an OrderedDict or a tensor its attributes; none may hide what its class has. A value
     of NumPy that stands in the target's place is the result."""
-    if state is None:
+    if state is None or target is None or getattr(target, "is_nested", False):
         return None
     if is_allowed_object(target):
         return _set_allowed_state(target, state)

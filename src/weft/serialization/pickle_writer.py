@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from weft import _C
 from weft._C import Tensor
+from weft._runtime import lazy
 from weft.nn.parameter import Buffer, Parameter
 from weft.serialization.globals import STORAGE_DTYPES
 from weft.serialization.names import global_name
@@ -48,8 +49,8 @@ class PickleWriter:
 
     def _write(self, value: Any) -> None:
         writer = _WRITERS.get(type(value), PickleWriter._reduced)
-        if _has_parts(value):
-            writer = PickleWriter._sparse
+        if isinstance(value, Tensor) and (value.is_nested or value.layout is not _C.strided):
+            writer = PickleWriter._parts
         place = self._memo.get(id(value))
         if place is not None:
             self._get(place)
@@ -251,11 +252,12 @@ class PickleWriter:
     def _buffer(self, value: Buffer) -> None:
         self._write(value.data)  # what keeps it says that it is a buffer
 
-    def _sparse(self, value: Any) -> None:
+    def _parts(self, value: Any) -> None:
+        if value.is_nested:
+            return lazy.value("weft.serialization.nested", "write")(self, value)
         parts = [part for _, part in value._pattern.parts()]
-        arguments = (*parts, value._values(), value.shape)
-        if value.is_sparse:
-            arguments = (*arguments, value.is_coalesced())
+        order = (value.is_coalesced(),) if value.is_sparse else ()
+        arguments = (*parts, value._values(), value.shape, *order)
         self._call("torch._utils _rebuild_sparse_tensor", value.layout, arguments)
         self._remember(value)
 
@@ -330,11 +332,6 @@ class PickleWriter:
         self._write("cpu")
         self._int(size if dtype is None else size // dtype.itemsize)
         self._out += b"tQ"
-
-
-def _has_parts(value: Any) -> bool:
-    """Whether a value is a sparse tensor."""
-    return isinstance(value, Tensor) and value.layout is not _C.strided
 
 
 _WRITERS: dict[type, Callable[[PickleWriter, Any], None]] = {
