@@ -229,3 +229,145 @@ def packed(t: Any) -> list[Any]:
 def test_operands_are_packed_as_they_are() -> None:
     ours, theirs = packed(weft), packed(torch)
     assert ours == theirs and (["w"], True, True, True) in ours
+
+
+# ---- what selective checkpoints keep ----
+
+
+def _block(t: Any, x: Any, w: Any, b: Any) -> Any:
+    f = t.nn.functional
+    y = f.gelu(f.linear(x, w, b))
+    y = f.layer_norm(y @ w, (4,), None, b)
+    y = f.dropout(y, 0.25) + f.relu(y).max(-1, keepdim=True).values
+    return t.softmax(y * 2, -1).sigmoid().chunk(2, -1)[1]
+
+
+def _selected(t: Any, policy: Any, seen: Any = None) -> list[Any]:
+    """Gradients of a block of which a policy keeps results (None: not checkpointed)."""
+    t.manual_seed(3)
+    x, w, b = (t.randn(*size, requires_grad=True) for size in ((3, 4), (4, 4), (4,)))
+    if policy is None:
+        made = _block(t, x, w, b)
+    else:
+        contexts = partial(t.utils.checkpoint.create_selective_checkpoint_contexts, policy)
+        run = partial(_block, t)
+        made = checkpoint_of(t)(run, x, w, b, use_reentrant=False, context_fn=contexts)
+    made.square().sum().backward()
+    return [x.grad, w.grad, b.grad]
+
+
+def _policies(t: Any) -> dict[str, Any]:
+    aten, policy = t.ops.aten, t.utils.checkpoint.CheckpointPolicy
+    products = [aten.mm.default, aten.addmm.default]
+    return {
+        "list": products,
+        "function": lambda ctx, op, *args, **kwargs: (
+            policy.MUST_SAVE if op in products else policy.PREFER_RECOMPUTE
+        ),
+        "nothing": lambda ctx, op, *args, **kwargs: policy.MUST_RECOMPUTE,
+        "everything": lambda ctx, op, *args, **kwargs: policy.PREFER_SAVE,
+        "bools": lambda ctx, op, *args, **kwargs: "gelu" in str(op) or "norm" in str(op),
+        "two results": lambda ctx, op, *args, **kwargs: "max" in str(op) or "dropout" in str(op),
+    }
+
+
+@pytest.mark.parametrize("name", list(_policies(weft)))
+def test_selective_gradients(name: str) -> None:
+    for got, wanted in zip(_selected(weft, _policies(weft)[name]), _selected(weft, None)):
+        assert weft.equal(got, wanted)
+
+
+@parity
+def test_policies_are_asked_as_by_pytorch() -> None:
+    """For the same operators in the same order, but for views inside of linear."""
+    seen: dict[Any, list[str]] = {weft: [], torch: []}
+    for t, names in seen.items():
+
+        def policy(ctx: Any, op: Any, *args: Any, names: Any = names, **kwargs: Any) -> Any:
+            assert not ctx.is_recompute and ctx.op_output is not None
+            names.append(str(op))
+            return False
+
+        def run(x: Any, w: Any, b: Any, t: Any = t) -> Any:
+            f = t.nn.functional
+            y = f.layer_norm(f.gelu(f.linear(x, w, b)) @ w, (4,))
+            return t.softmax(f.relu(y) * 2 - y / 3, -1).sigmoid().exp().sum()
+
+        x, w, b = (t.ones(*size, requires_grad=True) for size in ((4, 4), (4, 4), (4,)))
+        contexts = partial(t.utils.checkpoint.create_selective_checkpoint_contexts, policy)
+        checkpoint_of(t)(run, x, w, b, use_reentrant=False, context_fn=contexts).backward()
+    mine, others = ([n for n in names if n != "aten.t.default"] for names in seen.values())
+    assert mine == others and len(mine) == 12
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_kept_results_are_not_computed_again(kept: bool) -> None:
+    calls: list[str] = []
+
+    @weft.library.custom_op(f"selective_{kept}::double".lower(), mutates_args=())
+    def double(x: weft.Tensor) -> weft.Tensor:
+        calls.append("double")
+        return x * 2
+
+    double.register_autograd(
+        lambda ctx, grad: grad * 2 * ctx.saved_tensors[0].sign() ** 2,
+        setup_context=lambda ctx, inputs, output: ctx.save_for_backward(inputs[0]),
+    )
+    x = weft.tensor([1.0, -2.0], requires_grad=True)
+    contexts = partial(
+        weft.utils.checkpoint.create_selective_checkpoint_contexts,
+        lambda ctx, op, *args, **kwargs: kept and "double" in str(op),
+    )
+
+    def run(x: weft.Tensor) -> weft.Tensor:
+        return double(x.exp()).sin()
+
+    checkpoint(run, x, use_reentrant=False, context_fn=contexts).sum().backward()
+    assert len(calls) == (1 if kept else 2)
+    mine, x.grad = x.grad, None
+    run(x).sum().backward()
+    assert weft.equal(mine, x.grad)
+
+
+def _contexts(t: Any, **options: Any) -> Any:
+    make = t.utils.checkpoint.create_selective_checkpoint_contexts
+    return partial(make, [t.ops.aten.mm.default], **options)
+
+
+@pytest.mark.parametrize(
+    "t",
+    [
+        weft,
+        pytest.param(
+            torch, marks=[pytest.mark.parity, pytest.mark.skipif(torch is None, reason="compares")]
+        ),
+    ],
+)
+def test_selective_errors(t: Any) -> None:
+    x = t.ones(2, 2, requires_grad=True)
+    make = t.utils.checkpoint.create_selective_checkpoint_contexts
+    with pytest.raises(ValueError, match=r"mm\.default|overloads"):
+        make([t.ops.aten.mm])
+    with pytest.raises(TypeError):
+        make(3)
+    made = checkpoint_of(t)(
+        lambda x: (x @ x).exp(), x, use_reentrant=False, context_fn=_contexts(t)
+    )
+    made.sum().backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="backward"):
+        made.sum().backward()
+
+    def changes(x: Any) -> Any:
+        y = x @ x
+        z = y.sin()
+        y.detach().add_(1)
+        return z.exp()
+
+    for options in ({}, {"allow_cache_entry_mutation": True}):
+        contexts = _contexts(t, **options)
+        made = checkpoint_of(t)(changes, x, use_reentrant=False, context_fn=contexts)
+        if options:
+            made.sum().backward()
+        else:
+            with pytest.raises(RuntimeError, match=r"changed|mutated"):
+                made.sum().backward()

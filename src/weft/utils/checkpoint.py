@@ -9,6 +9,7 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
+from weft._runtime import lazy
 from weft._runtime.repetition import blocks_around, repetition
 from weft.amp.autocast_mode import autocast, get_autocast_dtype, is_autocast_enabled
 from weft.autograd import _run
@@ -18,8 +19,15 @@ from weft.autograd.graph import saved_tensors_hooks
 
 __all__ = [
     *("CheckpointError", "checkpoint", "checkpoint_sequential", "detach_variable"),
-    "noop_context_fn",
+    *("noop_context_fn", "CheckpointPolicy", "SelectiveCheckpointContext"),
+    *("create_selective_checkpoint_contexts",),
 ]
+
+
+def __getattr__(name: str) -> Any:
+    return lazy.find(
+        __name__, name, "weft.utils._selective_checkpoint" if name in __all__ else None
+    )
 
 
 class CheckpointError(RuntimeError):
@@ -90,6 +98,7 @@ def checkpoint(
         return _reentrant().apply(function, preserve_rng_state, *args)
     forward_context, again_context = context_fn()
     frame = _Frame(function, args, kwargs, preserve_rng_state, again_context)
+    frame.packed = getattr(forward_context, "packed", None)
     frame.check = determinism_check == "default"
     frame.early_stop = early_stop if _early_stop is None else _early_stop
     with saved_tensors_hooks(frame.pack, frame.unpack), forward_context:
@@ -145,9 +154,12 @@ class _Frame:
         self.again_context = again_context
         self.saved: list[tuple[Any, Any]] = []  # shape and dtype of each
         self.found: dict[int, Tensor] = {}
+        self.packed: list[Tensor] | None = None  # what a selective checkpoint wants to know
 
     def pack(self, tensor: Tensor) -> int:
         self.saved.append((tensor.shape, tensor.dtype))
+        if self.packed is not None:
+            self.packed.append(tensor)
         return len(self.saved) - 1
 
     def unpack(self, number: int) -> Tensor:
