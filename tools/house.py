@@ -176,6 +176,12 @@ PURPOSES = (
     Purpose("graphs of modules: fx", 2_500, 2_778, "src/weft/fx/*"),
     Purpose("tensors in Python, arguments, interop", 5_300, 7_249, "csrc/bindings/*"),
     Purpose(
+        "scans, and where operators that take functions stand",
+        170,
+        180,
+        "src/weft/func/_scans.py src/weft/compat/overlay/_higher_order_ops/*",
+    ),
+    Purpose(
         "weft under the name torch",
         1_210,
         1_618,

@@ -1,0 +1,3 @@
+"""torch._higher_order_ops.cond."""
+
+from weft._functions.branches import cond as cond

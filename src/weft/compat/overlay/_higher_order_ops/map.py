@@ -1,0 +1,3 @@
+"""torch._higher_order_ops.map."""
+
+from weft.compat.functorch import map as map

@@ -1,0 +1,3 @@
+"""torch._higher_order_ops.scan."""
+
+from weft.func._scans import scan as scan
