@@ -128,7 +128,7 @@ ABSENT = """
     import torch, importlib, importlib.metadata, importlib.util
     from unittest import mock
     from torch.nn.modules.instancenorm import InstanceNorm2d
-    from torch.nested import nested_tensor
+    from torch.utils.checkpoint import CheckpointFunction
     import torch.distributed.tensor.parallel as parallel
     from weft.compat import names
     import weft.compat.torch as again
@@ -138,7 +138,7 @@ ABSENT = """
     assert importlib.metadata.version("torch") == "2.13.0" and importlib.util.find_spec("torch")
 
     # Mentions: a base, an annotation, a default, a parameter of a type, isinstance.
-    class Layer(nested_tensor, torch.nn.Module):
+    class Layer(CheckpointFunction, torch.nn.Module):
         pass
 
     def f(x: torch.masked.MaskedTensor | None, dim: torch.export.ShapesCollection = torch.hspmm.default): ...
@@ -177,7 +177,7 @@ def test_absent_names_can_be_mentioned_and_not_used(tmp_path: Path) -> None:
     )
     assert done.stderr == ""
     places = (
-        "nested.nested_tensor",
+        "utils.checkpoint.CheckpointFunction",
         "hspmm",
         "export.ShapesCollection",
         "hspmm.default",

@@ -530,6 +530,24 @@ def test_autocast_and_state() -> None:
     assert set(dropped.values().flatten().tolist()) <= {0.0, 2.0}
 
 
+def test_what_knows_them() -> None:
+    x = nest(weft, parts(weft))
+    weft.testing.assert_close(x, x.clone())
+    with pytest.raises(AssertionError):
+        weft.testing.assert_close(x, x + 1)
+    assert weft.equal(x, x.clone()) and not weft.equal(x, x + 1)
+    assert not weft.equal(x, x.values())
+    with pytest.raises(NotImplementedError, match="got a nested one"):
+        weft.tensor(x)
+    with pytest.raises(RuntimeError, match="got a nested one"):
+        np.asarray(x)
+    with pytest.raises(BufferError, match="got a nested one"):
+        memoryview(x)
+    assert x.type(weft.float32).is_nested and x.type() == "torch.DoubleTensor"
+    with pytest.raises(NotImplementedError, match="plain tensor in a program"):
+        weft.compile(lambda x: x * 2)(x)
+
+
 # ---- in place ----
 
 
@@ -604,6 +622,10 @@ ERRORS: dict[str, tuple[type[Exception], Callable[[Any], Any]]] = {
     "an index out of range": (IndexError, lambda lib: _of(lib)[3]),
     "no rule": (NotImplementedError, lambda lib: lib.linalg.inv(_of(lib))),
     "numpy": (RuntimeError, lambda lib: _of(lib).numpy()),
+    "to_dense": (
+        RuntimeError,
+        lambda lib: _of(lib).to_dense() if lib is weft else _of(lib).numpy(),
+    ),
     "tolist": (RuntimeError, lambda lib: _of(lib).tolist()),
     "padding of a dense tensor": (
         NotImplementedError,

@@ -14,8 +14,10 @@
 namespace weft::py {
 namespace {
 
-// The tensor itself: the elements of a sparse one are no data of its sizes.
+// The tensor itself: the elements of a sparse or nested one are no data of its sizes.
 const Tensor& strided_data(const char* op, const Tensor& tensor) {
+  WEFT_CHECK_AS(NotImplemented, !is_nested_tensor(tensor), op,
+                ": expected a dense tensor, got a nested one; use clone() or to_padded_tensor(0)");
   WEFT_CHECK_AS(NotImplemented, !autograd::sparse::is_sparse(tensor), op,
                 ": expected a strided tensor, got a sparse one; use clone() or to_dense()");
   return tensor;

@@ -187,6 +187,8 @@ int tensor_getbuffer(PyObject* self, Py_buffer* view, int flags) {
         "buffer: expected a tensor that does not require grad, got one that does; use detach()";
   } else if (autograd::sparse::is_sparse(tensor)) {
     problem = "buffer: expected a strided tensor, got a sparse one; use to_dense()";
+  } else if (is_nested_tensor(tensor)) {
+    problem = "buffer: expected a dense tensor, got a nested one; use unbind()";
   } else if (!format_of(tensor.dtype())) {
     problem = "buffer: expected a dtype that buffers have, got a small float; use float()";
   } else if ((flags & PyBUF_WRITABLE) && tensor.storage()->has(kReadOnly)) {

@@ -40,6 +40,11 @@ inline bool is_large(const Tensor& tensor) noexcept {
 PyObject* wrap(Tensor tensor);
 // New reference to a wrapper of the given subclass. The tensor must not have a wrapper yet.
 PyObject* wrap_as(PyTypeObject* type, Tensor tensor);
+// Whether a tensor is the values of a nested one (weft/nested), whose sizes are others.
+inline bool is_nested_tensor(const Tensor& tensor) noexcept {
+  auto* object = static_cast<PyObject*>(tensor.impl()->wrapper.object);
+  return object && !is_exact_tensor(object) && PyObject_HasAttrString(object, "_form");
+}
 // A tuple or list of wrappers.
 PyObject* wrap_tuple(const TensorList& tensors);
 PyObject* wrap_list(const TensorList& tensors);

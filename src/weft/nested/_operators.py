@@ -136,19 +136,21 @@ def rows_of(func: Any, first: NestedTensor, args: Any, options: Any) -> list[Any
     return rows
 
 
-#: operators on elements whose rows do not tell, and copies
+#: operators on elements whose rows do not tell, and copies; those in place too
 _ELEMENTS = (
-    "alpha_dropout bernoulli bernoulli_ bool byte bfloat16 char clamp clamp_ clip clone conj copy_ "
-    "cpu cuda detach detach_ digamma double dropout dropout_ empty_like fill_ float float_power "
-    "frexp full_like gelu half igamma i0 int isclose ldexp lgamma logit long mvlgamma nan_to_num "
-    "normal_ ones_like polygamma positive rand_like randint_like randn_like real short square to "
-    "type_as uniform_ where masked_fill masked_fill_ zero_ zeros_like __iadd__ __pow__ __rpow__ "
-    "__rsub__ __rdiv__ __truediv__ __rtruediv__ __rmul__ __radd__ __neg__ __invert__ __abs__ "
-    "__floordiv__ __rfloordiv__ __and__ __or__ __xor__ __rmod__ __mod__ pin_memory prelu celu selu "
-    "mish softsign threshold"
+    "alpha_dropout bernoulli bool byte bfloat16 cdouble celu cfloat chalf char clamp clip clone "
+    "conj copy cpu cuda detach digamma double dropout empty_like fill float float_power frexp "
+    "full_like gelu half i0 igamma igammac int isclose ldexp lgamma logit long masked_fill mish "
+    "mvlgamma nan_to_num nextafter normal ones_like pin_memory polygamma positive prelu "
+    "rand_like randint_like randn_like real selu short softsign special_entr special_erfcx "
+    "special_i0e special_i1 special_i1e special_log_ndtr special_ndtr special_ndtri special_zeta "
+    "_special_bessel _special_polynomial square threshold to type_as uniform where zero "
+    "zeros_like __iadd__ __pow__ __rpow__ __rsub__ __rdiv__ __truediv__ __rtruediv__ __rmul__ "
+    "__radd__ __neg__ __invert__ __abs__ __floordiv__ __rfloordiv__ __and__ __or__ __xor__ "
+    "__rmod__ __mod__"
 )
 for _name in _ELEMENTS.split():
-    RULES[_name] = on_elements
+    RULES[_name] = pointwise[_name] = on_elements
 
 
 rule("data")(lambda func, self: make(self._form, values_of(self).detach()))
@@ -156,8 +158,9 @@ rule("data")(lambda func, self: make(self._form, values_of(self).detach()))
 
 @rule("equal")
 def _equal(func: Any, self: NestedTensor, other: NestedTensor) -> bool:
-    pairs = zip(parts_of(self), parts_of(other))
-    return self._form.batch == other._form.batch and all(func(a, b) for a, b in pairs)
+    if not (is_nested(self) and is_nested(other)) or self._form.batch != other._form.batch:
+        return False
+    return all(func(a, b) for a, b in zip(parts_of(self), parts_of(other)))
 
 
 # ---- what leaves the dimensions before the last ones alone ----

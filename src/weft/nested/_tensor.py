@@ -37,6 +37,8 @@ def _name_of(function: Any) -> str:
 def is_pointwise(name: str) -> bool:
     """Whether the operator, or the one whose in-place form or slot it is, works on elements."""
     base = name.removesuffix("_") if name[0] != "_" else name.strip("_")
+    if base in pointwise:
+        return True
     entries = (
         operator_facts.entries(f"aten::{base}") if operator_facts.exists(f"aten::{base}") else []
     )

@@ -27,10 +27,17 @@ from weft.nested._tensor import (
 #: attributes and methods of the values that are those of the nested tensor
 _OF_VALUES = (
     "device dtype is_cpu is_cuda is_meta is_quantized is_sparse itemsize is_floating_point "
-    "is_complex element_size get_device storage_offset untyped_storage is_pinned __bool__ item type"
+    "is_complex element_size get_device storage_offset untyped_storage is_pinned __bool__ item"
 )
 for _name in _OF_VALUES.split():
     RULES[_name] = lambda func, self, *args, **options: func(values_of(self), *args, **options)
+
+
+@rule("type")
+def _type(func: Any, self: NestedTensor, *args: Any, **options: Any) -> Any:
+    made = func(values_of(self), *args, **options)
+    return make(self._form, made) if isinstance(made, Tensor) else made
+
 
 #: what the object itself knows, beneath its class
 _OF_ITSELF = (
@@ -142,7 +149,7 @@ def _is_same_size(func: Any, self: NestedTensor, other: NestedTensor) -> bool:
     return [one.shape for one in parts_of(self)] == [one.shape for one in parts_of(other)]
 
 
-@rule("numpy", "tolist")
+@rule("numpy", "tolist", "to_dense")
 def _refused(func: Any, self: NestedTensor) -> None:
     raise RuntimeError(f"{func.__name__}: expected a dense tensor, got a nested one; use unbind()")
 

@@ -122,6 +122,8 @@ class _Pair:
         if not plain and isinstance(actual, Tensor) != isinstance(expected, Tensor):
             return TypeError, _types(actual, expected, where)
         given = [value for value in (actual, expected) if isinstance(value, Tensor)]
+        if len(given) == 2 and all(each.is_nested for each in given):
+            return self._sequences(actual.unbind(), expected.unbind(), where)
         if any(value.layout is not _C.strided for value in given) and len(given) == 2:
             return self._sparse(actual, expected, where)
         try:
