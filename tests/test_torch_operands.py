@@ -364,3 +364,146 @@ def test_out_shares_no_memory_with_what_is_selected(lib: Any) -> None:
         call(lib.empty(4, 4))
     with pytest.raises(RuntimeError):
         lib.index_select(x, 0, rows, out=lib.rand(1).expand(4, 4))
+
+
+# ---- memory of results ----
+
+#: functions that may have nothing to do, which still give memory of their own
+FRESH: dict[str, Any] = {
+    "diff": lambda t, x: t.diff(x, n=0),
+    "chain_matmul": lambda t, x: t.chain_matmul(x),
+    "histogram": lambda t, x: t.histogram(t.ones(3), x[0])[1],
+    "pixel_shuffle": lambda t, x: t.pixel_shuffle(x.view(1, 4, 2, 2), 1),
+    "pixel_shuffle: one place": lambda t, x: t.pixel_shuffle(x.view(16, 1, 1), 4),
+    "pixel_unshuffle": lambda t, x: t.pixel_unshuffle(x.view(1, 4, 2, 2), 1),
+    "pixel_unshuffle: one place": lambda t, x: t.pixel_unshuffle(x.view(1, 4, 4), 4),
+    "channel_shuffle": lambda t, x: t.channel_shuffle(x.view(1, 4, 2, 2), 1),
+    "ormqr": lambda t, x: t.ormqr(x, x[0, :0], x) if t is weft else x.clone(),
+}
+
+
+@both
+@pytest.mark.parametrize("name", FRESH)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_results_have_memory_of_their_own(lib: Any, name: str) -> None:
+    x = lib.arange(16.0).view(4, 4)
+    result = FRESH[name](lib, x)
+    before = x.clone()
+    result.fill_(-1.0)
+    assert lib.equal(x, before)
+
+
+#: what a view shows, in memory of its own
+COPIES: dict[str, Any] = {
+    "alias_copy": lambda t, x: t.alias_copy(x),
+    "detach_copy": lambda t, x: t.detach_copy(x),
+    "permute_copy": lambda t, x: t.permute_copy(x, (2, 0, 1)),
+    "transpose_copy": lambda t, x: t.transpose_copy(x, 0, 2),
+    "slice_copy": lambda t, x: t.slice_copy(x, 0, 0, 1),
+    "select_copy": lambda t, x: t.select_copy(x, 2, 0),
+    "expand_copy": lambda t, x: t.expand_copy(x, (2, *x.shape)),
+    "view_copy": lambda t, x: t.view_copy(x, x.dtype),
+    "unsqueeze_copy": lambda t, x: t.unsqueeze_copy(x, 0),
+    "squeeze_copy": lambda t, x: t.squeeze_copy(x),
+    "t_copy": lambda t, x: t.t_copy(x[0]),
+    "diagonal_copy": lambda t, x: t.diagonal_copy(x),
+    "unfold_copy": lambda t, x: t.unfold_copy(x, 0, 2, 1),
+    "as_strided_copy": lambda t, x: t.as_strided_copy(x, (2, 3), (1, 2)),
+    "split_copy": lambda t, x: t.split_copy(x, 2)[0],
+    "split_with_sizes_copy": lambda t, x: t.split_with_sizes_copy(x, [1, 3])[1],
+    "unbind_copy": lambda t, x: t.unbind_copy(x)[0],
+    "view_as_real_copy": lambda t, x: t.view_as_real_copy(x + 0j),
+    "view_as_complex_copy": lambda t, x: t.view_as_complex_copy(x.reshape(3, 4, 2).transpose(0, 1)),
+}
+
+
+@both
+@pytest.mark.parametrize("name", COPIES)
+def test_copies_of_views_lie_row_by_row(lib: Any, name: str) -> None:
+    assert COPIES[name](lib, lib.arange(24.0).view(2, 3, 4).permute(2, 1, 0)[:, :3]).is_contiguous()
+
+
+@both
+@pytest.mark.parametrize(
+    ("shape", "sizes", "strides"),
+    (
+        ((3,), (1, 3), (3, 1)),
+        ((3, 2), (1, 1, 3, 2), (6, 6, 2, 1)),
+        ((3, 2), (2, 1, 3, 2), (0, 6, 2, 1)),
+        ((3, 2), (1, 2, 3, 2), (0, 0, 2, 1)),
+        ((1, 3), (1, 4, 3), (0, 0, 1)),
+        ((), (1, 1), (0, 0)),
+    ),
+)
+def test_new_dims_of_size_1_span_those_behind_them(
+    lib: Any, shape: Any, sizes: Any, strides: Any
+) -> None:
+    assert lib.ones(shape).expand(sizes).stride() == strides
+    assert lib.broadcast_to(lib.ones(shape), sizes).stride() == strides
+
+
+@both
+def test_a_copy_in_other_sizes_is_detached_in_place(lib: Any) -> None:
+    x = lib.ones(2, 3, requires_grad=True)
+    rows = (x * 2).T.reshape(-1)
+    rows.detach_()
+    assert rows.is_leaf and not rows.requires_grad
+    base = x * 2
+    with pytest.raises(RuntimeError):
+        base.view(-1).detach_()
+
+
+# ---- which dtype three operands have ----
+
+
+@both
+@pytest.mark.parametrize(
+    ("kinds", "sizes", "wanted"),
+    (
+        (("bool", "uint8", "int32"), (1, 0, 0), "int32"),
+        (("int64", "float64", "float32"), (1, 0, 1), "float32"),
+        (("float64", "float16", "float32"), (0, 1, 0), "float16"),
+        (("int32", "float64", "float16"), (0, 1, 1), "float64"),
+        (("uint8", "int32", "int16"), (0, 1, 0), "int32"),
+        (("float16", "float64", "float32"), (1, 1, 0), "float64"),
+    ),
+)
+def test_clamp_promotes_all_operands_at_once(lib: Any, kinds: Any, sizes: Any, wanted: str) -> None:
+    x, low, high = (
+        lib.ones((2,) * size, dtype=getattr(lib, kind))
+        for kind, size in zip(kinds, sizes, strict=True)
+    )
+    assert lib.clamp(x, low, high).dtype == getattr(lib, wanted)
+
+
+# ---- segments and infinities ----
+
+
+@both
+@pytest.mark.parametrize("reduce", ("max", "min"))
+@pytest.mark.parametrize("initial", (None, 2.0, float("nan"), float("-inf"), float("inf")))
+def test_extremes_of_segments_share_their_gradient(lib: Any, reduce: str, initial: Any) -> None:
+    nan, inf = float("nan"), float("inf")
+    x = lib.tensor([2.0, 2, 1, nan, nan, 3, inf, inf, 5], requires_grad=True)
+    reduced = lib.segment_reduce(x, reduce, lengths=lib.tensor([3, 3, 0, 3]), initial=initial)
+    reduced.backward(lib.tensor([6.0, 6, 6, 6]))
+    for segment, entries in ((0, slice(0, 3)), (1, slice(3, 6)), (3, slice(6, 9))):
+        chosen = x[entries].isnan() | (x[entries] == reduced[segment])
+        assert lib.equal(x.grad[entries], chosen * 6.0 / chosen.sum().clamp(min=1))
+
+
+@both
+def test_complex_logcumsumexp_of_infinities(lib: Any) -> None:
+    inf = float("inf")
+    low, high = complex(-inf, inf), complex(inf, -inf)
+    assert lib.logcumsumexp(lib.tensor([low, 1j]), 0)[1].item() == 1j
+    assert lib.logcumsumexp(lib.tensor([high, 1j]), 0)[1].item() == high
+
+
+@both
+@pytest.mark.parametrize("p", (None, "fro", "nuc", 1, -1, 2, -2, float("inf")))
+def test_condition_numbers_of_matrices_without_elements(lib: Any, p: Any) -> None:
+    for lead in ((), (2, 5)):
+        found = lib.linalg.cond(lib.ones(*lead, 0, 0, dtype=lib.complex64), p)
+        assert found.dtype == lib.float32 and lib.equal(found, lib.zeros(lead))
+    assert lib.linalg.cond(lib.ones(0, 3, 3), p).shape == (0,)

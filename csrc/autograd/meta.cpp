@@ -149,9 +149,11 @@ void data_changed(const Tensor& tensor) {
 }
 
 void detach_(const Tensor& tensor) {
+  AutogradMeta* meta = meta_of(tensor);
+  // What composites make, as reshape of a copy, is often a view of a base that nobody else has.
+  if (is_view(tensor) && meta->base.impl()->use_count() == 1) meta->base = Tensor();
   WEFT_CHECK(!is_view(tensor),
              "detach_: expected a tensor that is no view, got a view; use detach()");
-  AutogradMeta* meta = meta_of(tensor);
   if (!meta) return;
   if (!meta->leaf) meta->node = {};
   meta->index = 0;

@@ -45,6 +45,10 @@ TEST(meta_detach) {
   CHECK_FALSE(requires_grad(y));
   CHECK_THROWS_MSG(detach_(slice(x, 0, 1)),
                    "detach_: expected a tensor that is no view, got a view; use detach()");
+  const Tensor part = slice(mul(x, x), 0, 1);  // of a base that nobody else has
+  detach_(part);
+  CHECK_TRUE(is_leaf(part));
+  CHECK_FALSE(is_view(part));
 }
 
 TEST(meta_set_grad) {

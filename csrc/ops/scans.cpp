@@ -13,6 +13,7 @@
 #include "ops/support.h"
 #include "ops_arithmetic.h"
 #include "ops_compare.h"
+#include "ops_copying.h"
 #include "ops_indexing.h"
 #include "ops_views.h"
 
@@ -101,7 +102,7 @@ double add_logs(double a, double b) {
 // The angle goes on from that of the greater number, beyond pi too, as in PyTorch.
 std::complex<double> add_logs(std::complex<double> a, std::complex<double> b) {
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-  if (std::isnan(a.real() + a.imag()) || std::isnan(b.real() + b.imag())) return {nan, nan};
+  if (a != a || b != b) return {nan, nan};
   const auto [low, high] = a.real() < b.real() ? std::pair(a, b) : std::pair(b, a);
   if (high.real() == low.real() && std::isinf(low.real())) {
     if (low.real() < 0) return {low.real(), 0};
@@ -259,7 +260,7 @@ Tensor diff(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend,
   WEFT_CHECK(n >= 0, "diff: expected n >= 0, got ", n);
   WEFT_CHECK(self.dim() >= 1, "diff: expected at least 1 dim, got a 0-d tensor");
   dim = wrap_dim("diff", dim, self.dim());
-  if (n == 0) return self;
+  if (n == 0) return ops::clone(self, std::nullopt);
   TensorList parts;
   if (prepend.defined()) parts.push_back(prepend);
   parts.push_back(self);

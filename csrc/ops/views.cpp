@@ -235,14 +235,15 @@ Layout expand(const Layout& self, IntList size, bool) {
   const int64_t added = ndim - self.dim();
   WEFT_CHECK(added >= 0, "expand: expected at least ", self.dim(), " sizes, got ", AsTuple{size});
   Layout result{Dims(size), Dims(size.size()), self.offset};
-  for (int64_t i = 0; i < ndim; ++i) {
+  for (int64_t i = ndim - 1; i >= 0; --i) {
     const bool is_new = i < added;
     const int64_t own = is_new ? 1 : self.sizes[i - added];
     if (size[i] == -1 && !is_new) result.sizes[i] = own;
     WEFT_CHECK(result.sizes[i] >= 0 && (own == result.sizes[i] || own == 1),
                "expand: expected sizes that shape ", AsTuple{self.sizes}, " expands to, got ",
                AsTuple{size});
-    result.strides[i] = is_new || own != result.sizes[i] ? 0 : self.strides[i - added];
+    const int64_t span = i + 1 < ndim ? result.sizes[i + 1] * result.strides[i + 1] : 0;
+    result.strides[i] = own != result.sizes[i] ? 0 : is_new ? span : self.strides[i - added];
   }
   checked_numel("expand", result.sizes);
   return result;

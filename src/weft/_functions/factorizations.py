@@ -162,8 +162,8 @@ def ormqr(
             f"{tuple(input3.shape)}"
         )
     if left:
-        return _reflected(input, input2, input3, transpose)
-    return _reflected(input, input2, input3.mH, not transpose).mH
+        return _reflected(input, input2, input3.clone(), transpose)
+    return _reflected(input, input2, input3.clone().mH, not transpose).mH
 
 
 _REMOVED = {

@@ -141,7 +141,7 @@ def _edges(name: str, values: Tensor, bins: Any, limits: list[float] | None) -> 
                 f"{name}: expected a vector of edges of {values.dtype}, got shape "
                 f"{tuple(bins.shape)} of {bins.dtype}"
             )
-        return bins
+        return bins.clone()
     if bins < 1:
         raise RuntimeError(f"{name}: expected at least one bin, got {bins}")
     if limits is not None:

@@ -170,7 +170,7 @@ def view_as_real_copy(input: Tensor) -> Tensor:
     >>> view_as_real_copy(weft.tensor([1 + 2j]))
     tensor([[1., 2.]])
     """
-    return _C.view_as_real(input).clone()
+    return _C.view_as_real(input).clone(memory_format=_C.contiguous_format)
 
 
 def view_as_complex_copy(input: Tensor) -> Tensor:
@@ -179,7 +179,7 @@ def view_as_complex_copy(input: Tensor) -> Tensor:
     >>> view_as_complex_copy(weft.tensor([[1.0, 2.0]]))
     tensor([1.+2.j])
     """
-    return _C.view_as_complex(input).clone()
+    return _C.view_as_complex(input).clone(memory_format=_C.contiguous_format)
 
 
 _declare(globals(), ("get_device_module",))

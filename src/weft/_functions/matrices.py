@@ -295,6 +295,9 @@ def _from_lists(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
 
     def text(labels: Sequence[Any]) -> str:
         names = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+        for label in labels:
+            if label is not Ellipsis and not 0 <= label < len(names):
+                raise ValueError(f"einsum: expected labels in [0, {len(names)}), got {label}")
         return "".join("..." if label is Ellipsis else names[label] for label in labels)
 
     pairs = len(arguments) // 2

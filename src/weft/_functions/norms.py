@@ -85,15 +85,17 @@ def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
 
 @takes_out
 def chain_matmul(*matrices: Any) -> Tensor:
-    """linalg.multi_dot, under its old name.
+    """linalg.multi_dot of matrices, also of a single one, under its old name.
 
-    Shapes, dtypes and errors are its.
+    Shapes, dtypes and errors are its; RuntimeError for vectors.
 
     >>> weft.chain_matmul(weft.ones(2, 3), weft.ones(3, 1))
     tensor([[3.],
             [3.]])
     """
-    return matrices[0] if len(matrices) == 1 else linalg.multi_dot(matrices)
+    if any(each.dim() != 2 for each in matrices):
+        raise RuntimeError("chain_matmul: expected matrices, got a vector or a batch")
+    return matrices[0].clone() if len(matrices) == 1 else linalg.multi_dot(matrices)
 
 
 def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:

@@ -98,13 +98,30 @@ def _reduced(data: Tensor, counts: Tensor, axis: int, reduce: str, initial: Any)
     index = segment.reshape([*segment.shape, *rest]).expand(data.shape)
     shape[axis] += 1  # for what is behind the last segment
     begun = _C.full(shape, start, dtype=data.dtype)
-    result = begun.scatter_reduce(axis, index, data, fold).narrow(axis, 0, segments).contiguous()
+    if fold in ("amax", "amin"):
+        folded = _extreme(begun, axis, index, data, fold)
+    else:
+        folded = begun.scatter_reduce(axis, index, data, fold)
+    result = folded.narrow(axis, 0, segments).contiguous()
     if reduce != "mean":
         return result
     sizes = counts.reshape([*counts.shape, *rest]).to(data.dtype)
     if initial is not None:
         sizes = sizes.masked_fill(sizes == 0, 1)
     return result / sizes
+
+
+def _extreme(begun: Tensor, axis: int, index: Tensor, data: Tensor, fold: str) -> Tensor:
+    """The gradient goes, in equal shares, to the elements that the result equals, NaN among them;
+    what segments begin with has none."""
+    extreme = begun.scatter_reduce(axis, index, data.detach(), fold)
+    if not data.requires_grad:
+        return extreme
+    chosen = (data == extreme.gather(axis, index)) | data.isnan()
+    counts = _C.zeros_like(extreme).scatter_add(axis, index, chosen.to(data.dtype)).clamp(min=1)
+    shares = data.masked_fill(~chosen, 0) / counts.gather(axis, index)
+    whole = _C.zeros_like(extreme).scatter_add(axis, index, shares)
+    return extreme + _C.where(whole.isfinite(), whole - whole.detach(), whole)
 
 
 @takes_out

@@ -175,7 +175,7 @@ def unbind_copy(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     >>> weft.unbind_copy(weft.tensor([[1], [2]]))
     (tensor([1]), tensor([2]))
     """
-    return tuple(part.clone() for part in input.unbind(dim))
+    return tuple(part.clone(memory_format=_C.contiguous_format) for part in input.unbind(dim))
 
 
 @takes_out
@@ -185,7 +185,9 @@ def split_copy(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, ..
     >>> weft.split_copy(weft.tensor([1, 2, 3]), 2)
     (tensor([1, 2]), tensor([3]))
     """
-    return tuple(part.clone() for part in input.split(split_size, dim))
+    return tuple(
+        part.clone(memory_format=_C.contiguous_format) for part in input.split(split_size, dim)
+    )
 
 
 @takes_out
@@ -197,7 +199,9 @@ def split_with_sizes_copy(
     >>> weft.split_with_sizes_copy(weft.tensor([1, 2, 3]), [1, 2])
     (tensor([1]), tensor([2, 3]))
     """
-    return tuple(part.clone() for part in input.split(split_sizes, dim))
+    return tuple(
+        part.clone(memory_format=_C.contiguous_format) for part in input.split(split_sizes, dim)
+    )
 
 
 def resize(input: Tensor, *sizes: Any) -> Tensor:

@@ -15,7 +15,7 @@ def _copied(schema: str, expression: str) -> None:
     op(
         schema,
         doc=f"The result of {name}, as a copy.",
-        compose=f"({expression}).clone()",
+        compose=f"({expression}).clone(memory_format=0)",
         out=True,
         variants="fm" if name == "narrow" else "f",
     )

@@ -150,7 +150,7 @@ def conversion_cost(got: str, wanted: str) -> int | None:
         return None if inner is None else inner + 1
     if is_optional(got):
         return 5 if got[:-1] == wanted else None
-    if (got, wanted) in (("MemoryFormat", "int"), ("Layout", "int")):
+    if (got, wanted) in (("MemoryFormat", "int"), ("int", "MemoryFormat"), ("Layout", "int")):
         return 1
     if (got, wanted) in (("Tensor[]", "Tensor?[]"), ("Tensor?[]", "Tensor[]")):
         return 1

@@ -97,7 +97,7 @@ def _pixel_shuffle(self: Any, upscale_factor: Any) -> Any:
     lead = self.shape[:-3]
     c, h, w = self.size(-3) // upscale_factor // upscale_factor, self.size(-2), self.size(-1)
     parts = self.reshape([ops.product(lead), c, upscale_factor, upscale_factor, h, w])
-    turned = parts.permute([0, 1, 4, 2, 5, 3])
+    turned = parts.permute([0, 1, 4, 2, 5, 3]).clone(memory_format=0)  # never a view of self
     return turned.reshape(lead + [c, h * upscale_factor, w * upscale_factor])
 
 
@@ -117,7 +117,7 @@ def _pixel_unshuffle(self: Any, downscale_factor: Any) -> Any:
     lead = self.shape[:-3]
     c, h, w = self.size(-3), self.size(-2) // downscale_factor, self.size(-1) // downscale_factor
     parts = self.reshape([ops.product(lead), c, h, downscale_factor, w, downscale_factor])
-    turned = parts.permute([0, 1, 3, 5, 2, 4])
+    turned = parts.permute([0, 1, 3, 5, 2, 4]).clone(memory_format=0)
     return turned.reshape(lead + [c * downscale_factor * downscale_factor, h, w])
 
 
@@ -134,5 +134,5 @@ def _channel_shuffle(self: Any, groups: Any) -> Any:
     laid = self.contiguous() if self.dim() == 3 else self  # images keep their layout
     parts = laid.reshape([self.size(0), groups, self.size(1) // groups, rest])
     shuffled = parts.transpose(1, 2).reshape(self.shape)
-    # Groups of one channel stay in place, as a view.
-    return shuffled.clone() if groups == self.size(1) else shuffled
+    # One group, and groups of one channel, stay in place, as a view.
+    return shuffled.clone() if groups == 1 or groups == self.size(1) else shuffled

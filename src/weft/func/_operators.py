@@ -104,6 +104,8 @@ class Operator:
         for place, (argument, value) in enumerate(zip(self.arguments, given)):
             if value is Ellipsis or (argument.type in _NUMBERED and value == argument.default):
                 continue  # a body has the default's number
+            if argument.type == "MemoryFormat?" and isinstance(value, int):
+                value = _C.contiguous_format  # the one format that bodies ask for
             if argument.kwarg_only or len(args) < place:
                 kwargs[argument.name] = value
             else:
