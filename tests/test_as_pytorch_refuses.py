@@ -63,6 +63,12 @@ TYPES = {
     "float for a window": lambda: F.avg_pool3d(ONE_VOLUME, (1.5, 2, 2)),
     "float for a stride": lambda: F.conv_transpose3d(ONE_VOLUME, ONE_VOLUME, stride=1.5),
     "float for a window of maxima": lambda: F.max_pool3d(ONE_VOLUME, 2.5),
+    # a number has no gradient: these would lose one
+    "gradient of a slope": lambda: F.leaky_relu(HALF, weft.ones((), requires_grad=True)),
+    "gradient of a factor": lambda: weft.add(HALF, HALF, alpha=weft.ones((), requires_grad=True)),
+    "gradient of a value": lambda: weft.full((2,), weft.ones((), requires_grad=True)),
+    "gradient of a chance": lambda: F.dropout(HALF, weft.zeros((), requires_grad=True)),
+    "gradient of an order": lambda: weft.norm(HALF, weft.ones((), requires_grad=True)),
 }
 TAKEN = {
     "ints for floats": lambda: F.cosine_similarity(HALF, HALF, 0, 1),
@@ -106,6 +112,11 @@ TOGETHER = {
     "dim of a number": (IndexError, lambda: weft.index_reduce(HALF[0], 1, LONG[:1], HALF[0], "amax")),
     "source's dims": (RuntimeError, lambda: weft.index_reduce(HALF, 0, LONG[:1], HALF[0], "amax")),
     "order of a volume": (RuntimeError, lambda: weft.linalg.norm(ONE_VOLUME, 3)),
+    "order of three dims": (RuntimeError, lambda: weft.linalg.norm(ONE_VOLUME, 1, (0, 1, 2))),
+    "norm of three dims": (RuntimeError, lambda: weft.linalg.norm(ONE_VOLUME, dim=(0, 1, 2))),
+    "chain of vectors": (RuntimeError, lambda: weft.chain_matmul(HALF, HALF)),
+    "label below 0": (ValueError, lambda: weft.einsum(HALF, [-1])),
+    "label beyond the letters": (ValueError, lambda: weft.einsum(HALF, [52])),
     "order of a number": (RuntimeError, lambda: weft.linalg.norm(HALF[0], 3)),
     "loss's weight": (RuntimeError, lambda: weft.nn.LinearCrossEntropyLoss(2, 2, weight=weft.ones(3))),
     "smoothing": (RuntimeError, lambda: weft.nn.LinearCrossEntropyLoss(2, 2, label_smoothing=2.0)),

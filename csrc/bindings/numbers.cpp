@@ -1,6 +1,7 @@
 // Python numbers, NumPy scalars and one-element tensors as C++ numbers, and back.
 #include <cmath>
 
+#include "autograd/node.h"
 #include "bindings/bindings.h"
 #include "bindings/tensor_object.h"
 #include "bindings/trace.h"
@@ -112,7 +113,7 @@ bool to_double(PyObject* object, double* value) {
   }
   Scalar scalar;
   if (is_tensor(object)) {
-    if (unwrap(object).dim() != 0) return false;
+    if (unwrap(object).dim() != 0 || autograd::requires_grad(unwrap(object))) return false;
     scalar = unwrap(object).item();
   } else if (!to_scalar(object, &scalar)) {
     return false;

@@ -6,6 +6,7 @@
 #include <array>
 #include <vector>
 
+#include "autograd/node.h"
 #include "bindings/bindings.h"
 #include "bindings/torch_function.h"
 #include "core/error.h"
@@ -153,7 +154,10 @@ bool convert_scalar(PyObject* object, Value& out) {
   }
   if (is_plain_tensor(object)) {
     const Tensor& tensor = unwrap(object);
-    if (tensor.dim() != 0 || tensor.device().type == DeviceType::Meta) return false;
+    // A number has no gradient: one that is asked for would be lost without a word.
+    if (tensor.dim() != 0 || tensor.device().type == DeviceType::Meta ||
+        autograd::requires_grad(tensor))
+      return false;
     out = Value(tensor.item());
     return true;
   }

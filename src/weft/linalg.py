@@ -195,10 +195,8 @@ def norm(
     tensor(6.)
     """
     dims = input.dim() if dim is None else 1 if isinstance(dim, int) else len(dim)
-    if ord is not None and dim is None and dims not in (1, 2):
-        raise RuntimeError(
-            f"linalg.norm: expected 1 or 2 dims with ord and without dim, got {dims}"
-        )
+    if dims not in (1, 2) and (ord is not None or dim is not None):
+        raise RuntimeError(f"linalg.norm: expected 1 or 2 dims with ord or dim, got {dims}")
     if isinstance(ord, str) or (ord is not None and dims == 2):
         return matrix_norm(input, ord, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
     return vector_norm(input, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
@@ -367,6 +365,8 @@ def cond(input: Tensor, p: Any = None) -> Tensor:
     >>> weft.linalg.cond(weft.tensor([[1.0, 0.0], [0.0, 4.0]]))
     tensor(4.)
     """
+    if input.numel() == 0:
+        return svdvals(input).sum(-1)
     if p in (None, 2, -2):
         s = svdvals(input)
         return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
