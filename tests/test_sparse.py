@@ -675,3 +675,16 @@ def test_matrices_of_no_elements(size: tuple[int, int]) -> None:
     x = weft.zeros(size)
     for convert in ("to_sparse", "to_sparse_csr", "to_sparse_csc"):
         assert getattr(x, convert)().to_dense().shape == size
+
+
+@both
+@pytest.mark.parametrize("kind", ("int8", "int32", "float32"))
+def test_differences_of_bytes_are_taken_in_the_dtype_of_both(lib: Any, kind: str) -> None:
+    dense = lib.tensor([[0, 3], [5, 0]], dtype=getattr(lib, kind))
+    taken = lib.tensor([[200, 4], [0, 100]], dtype=lib.uint8)
+    for x in (dense, dense.to_sparse()):
+        found = x - taken.to_sparse()
+        assert lib.equal(found if x is dense else found.to_dense(), dense - taken)
+    wide = dense.to(lib.int32)
+    assert lib.equal(wide.clone().sub_(taken.to_sparse()), wide - taken)
+    assert lib.equal(wide.to_sparse().sub_(taken.to_sparse()).to_dense(), wide - taken)

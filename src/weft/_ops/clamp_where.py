@@ -64,6 +64,12 @@ def _clamp_tensor(self: Any, min: Any, max: Any) -> Any:
         self.dtype != ops.bool or min.dtype != ops.bool or max.dtype != ops.bool,
         "clamp: expected a numeric dtype, got bool",
     )
+    # 0-d tensors and others have a dtype each, before one of them decides
+    flat = self.dim() == 0
+    if flat != (min.dim() == 0) and flat == (max.dim() == 0):
+        return self.to(ops.promote(self.dtype, max.dtype)).clamp_min(min).clamp_max(max)
+    if flat != (min.dim() == 0):
+        return self.clamp_min(min.to(ops.promote(min.dtype, max.dtype))).clamp_max(max)
     return self.clamp_min(min).clamp_max(max)
 
 

@@ -141,7 +141,10 @@ def _sum(a: SparseTensor, b: SparseTensor, alpha: Any) -> SparseTensor:
             f"{others.sparse_dim}"
         )
     indices = _C.cat([own.indices, others.indices], 1)
-    scaled = values_of(b) if isinstance(alpha, int) and alpha == 1 else values_of(b) * alpha
+    kind = _C.promote_types(a.dtype, b.dtype)  # -1 does not fit every dtype of b
+    scaled = (
+        values_of(b) if isinstance(alpha, int) and alpha == 1 else values_of(b).to(kind) * alpha
+    )
     joined = make(Coo(indices, own.size, False), _C.cat([values_of(a), scaled]))
     return coalesce(joined) if own.coalesced and others.coalesced else joined
 
@@ -188,7 +191,7 @@ def _add_into(self: Any, other: Any, *, alpha: Any = 1) -> Any:
     pattern = other._pattern.coo()
     rows = tuple(pattern.indices)
     if rows:
-        return self.index_put_(rows, (values_of(other) * alpha).to(self.dtype), accumulate=True)
+        return self.index_put_(rows, values_of(other).to(self.dtype) * alpha, accumulate=True)
     return self.add_(to_dense(other), alpha=alpha)
 
 
