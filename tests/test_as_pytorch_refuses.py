@@ -66,7 +66,7 @@ TYPES = {
     # a number has no gradient: these would lose one
     "gradient of a slope": lambda: F.leaky_relu(HALF, weft.ones((), requires_grad=True)),
     "gradient of a factor": lambda: weft.add(HALF, HALF, alpha=weft.ones((), requires_grad=True)),
-    "gradient of a value": lambda: weft.full((2,), weft.ones((), requires_grad=True)),
+    "gradient of alpha": lambda: F.elu(HALF, weft.ones((), requires_grad=True)),
     "gradient of a chance": lambda: F.dropout(HALF, weft.zeros((), requires_grad=True)),
     "gradient of an order": lambda: weft.norm(HALF, weft.ones((), requires_grad=True)),
 }
@@ -75,6 +75,7 @@ TAKEN = {
     "arrays' numbers": lambda: weft.fft.fft(HALF, n=np.int64(2)),
     "a name for padding": lambda: F.conv3d(ONE_VOLUME, ONE_VOLUME[..., :1, :1, :1], padding="same"),
     "None for sizes": lambda: weft.fft.fftn(HALF, None, None),
+    "an end with a gradient": lambda: weft.linspace(0, weft.ones((), requires_grad=True), 3),
     "None for a tensor": lambda: F.bilinear(HALF, HALF, weft.ones(1, 2, 2), None),
 }
 

@@ -688,3 +688,11 @@ def test_differences_of_bytes_are_taken_in_the_dtype_of_both(lib: Any, kind: str
     wide = dense.to(lib.int32)
     assert lib.equal(wide.clone().sub_(taken.to_sparse()), wide - taken)
     assert lib.equal(wide.to_sparse().sub_(taken.to_sparse()).to_dense(), wide - taken)
+
+
+@both
+def test_dense_tensors_take_sparse_ones_in_place(lib: Any) -> None:
+    x = lib.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert x.mul_(lib.tensor([[0.0, 2.0], [1.0, 0.0]]).to_sparse()).tolist() == [[0, 4], [3, 0]]
+    mask = lib.tensor([[True, False], [False, False]])
+    assert lib.equal(mask.clone().add_((~mask).to_sparse()), lib.ones_like(mask))

@@ -147,7 +147,7 @@ bool convert_list(PyObject* object, Convert convert, Value& out) {
   return true;
 }
 
-bool convert_scalar(PyObject* object, Value& out) {
+bool convert_scalar(const Param& param, PyObject* object, Value& out) {
   if (PyFloat_CheckExact(object)) {
     out = Value(PyFloat_AS_DOUBLE(object));
     return true;
@@ -156,7 +156,7 @@ bool convert_scalar(PyObject* object, Value& out) {
     const Tensor& tensor = unwrap(object);
     // A number has no gradient: one that is asked for would be lost without a word.
     if (tensor.dim() != 0 || tensor.device().type == DeviceType::Meta ||
-        autograd::requires_grad(tensor))
+        (autograd::requires_grad(tensor) && !param.of_factory))
       return false;
     out = Value(tensor.item());
     return true;
@@ -199,7 +199,7 @@ bool convert(const Param& param, PyObject* object, Frame& frame, Value& out) {
     case ArgumentKind::Bool:
       return convert_with<bool>(to_bool, object, out);
     case ArgumentKind::Scalar:
-      return convert_scalar(object, out);
+      return convert_scalar(param, object, out);
     case ArgumentKind::IntList:
       return convert_ints(param, object, frame, out);
     case ArgumentKind::FloatList:

@@ -100,6 +100,7 @@ Signature signature_of(const OpRecord& record, bool method) {
     signature.factory |= param.keyword_only && param.kind == ArgumentKind::Device;
     signature.params.push_back(std::move(param));
   }
+  for (Param& param : signature.params) param.of_factory = signature.factory;
   for (size_t i = record.arg_count; i < size_t{record.arg_count} + record.result_count; ++i) {
     const char* const name = argument_of(record, i).name;
     if (*name) signature.result_names.emplace_back(name);

@@ -15,9 +15,10 @@ inline constexpr size_t kMaxParams = 24;
 inline constexpr size_t kMaxResults = 4;
 
 struct Param : SchemaArgument {
-  PyObject* key;     // interned; the Python name: "input" for the schema's self
-  uint8_t slot;      // place among the operator's arguments
-  uint8_t outs = 0;  // `out` of several results: a tuple of so many tensors, from slot on
+  PyObject* key;            // interned; the Python name: "input" for the schema's self
+  uint8_t slot;             // place among the operator's arguments
+  bool of_factory = false;  // makes constants: its numbers may be tensors that require grad
+  uint8_t outs = 0;         // `out` of several results: a tuple of so many tensors, from slot on
   Value default_value{};
 
   bool has_default() const noexcept { return make_default != nullptr; }

@@ -171,10 +171,12 @@ def _become(name: str, self: SparseTensor, made: Any, other: Any) -> SparseTenso
 
 
 @rule("mul_", "__imul__")
-def _multiply_into(self: SparseTensor, other: Any) -> SparseTensor:
+def _multiply_into(self: Any, other: Any) -> Any:
     if is_sparse(self) and _is_number(other):
         values_of(self).mul_(other)
         return self
+    if not is_sparse(self):
+        return self.mul_(to_dense(other))
     return _become("mul_", self, _mul(self, other), other)
 
 
@@ -191,7 +193,8 @@ def _add_into(self: Any, other: Any, *, alpha: Any = 1) -> Any:
     pattern = other._pattern.coo()
     rows = tuple(pattern.indices)
     if rows:
-        return self.index_put_(rows, values_of(other).to(self.dtype) * alpha, accumulate=True)
+        values = (values_of(other).to(self.dtype) * alpha).to(self.dtype)
+        return self.index_put_(rows, values, accumulate=True)
     return self.add_(to_dense(other), alpha=alpha)
 
 
