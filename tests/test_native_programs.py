@@ -123,7 +123,7 @@ def test_the_library_with_its_kernels_is_small(tmp_path) -> None:
     library = pathlib.Path(weft_command("--library")) / "libweft.so"
     run("strip", "-o", tmp_path / "stripped.so", library)
     gcc = re.search(rb"GCC: \([^)]*\) (\d+)", library.read_bytes())
-    most = 16e6 if gcc is not None and int(gcc[1]) > 12 else 15.3e6  # GCC 16 unrolls more
+    most = 17e6 if gcc is not None and int(gcc[1]) > 12 else 16.3e6  # GCC 16 unrolls more
     assert (tmp_path / "stripped.so").stat().st_size < most
 
 

@@ -37,11 +37,11 @@ FIRST = {
     "several threads at once": """
 found = []
 def run():
-    found.append(weft.linalg.inv(weft.eye(9) * 2))
+    found.append(weft.linalg.inv(weft.eye(99) * 2))
 workers = [threading.Thread(target=run) for _ in range(8)]
 for worker in workers: worker.start()
 for worker in workers: worker.join()
-assert all(weft.equal(x, weft.eye(9) / 2) for x in found) and len(found) == 8
+assert all(weft.equal(x, weft.eye(99) / 2) for x in found) and len(found) == 8
 """,
 }
 

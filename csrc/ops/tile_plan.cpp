@@ -102,7 +102,15 @@ std::string supported_dtypes(const Program& program) {
 
 Types call_types(const Program& program, const Call& call) {
   check_inputs(program, call);
-  if (call.dtype) return {*call.dtype, compute_type(*call.dtype)};
+  if (call.dtype) {
+    // A sum that knows no complex numbers would lose their imaginary parts without a word.
+    if (program.promotion == Promotion::Sum && !has_kernels(program, DType::C64)) {
+      const DType given = natural_dtype(program, call);
+      WEFT_CHECK(!is_complex(given), program.name, ": expected dtype ", supported_dtypes(program),
+                 ", got ", given);
+    }
+    return {*call.dtype, compute_type(*call.dtype)};
+  }
   DType dtype = natural_dtype(program, call);
   if (category(dtype) <= DTypeCategory::Integral) {
     if (program.promotion == Promotion::Floating) dtype = default_dtype();

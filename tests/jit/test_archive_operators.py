@@ -268,8 +268,8 @@ ELSEWHERE = (
     "as_strided_ ccol_indices coalesce col_indices crow_indices cuda dense_dim "
     "hash_tensor histogramdd indices is_coalesced is_distributed is_set_to linspace output_nr "
     "random record_stream resize resize_as retains_grad row_indices smm sparse_compressed_tensor "
-    "sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor sparse_dim sparse_mask to_sparse "
-    "to_sparse_csc to_sparse_csr"
+    "sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor sparse_dim sparse_mask "
+    "to_padded_tensor to_sparse to_sparse_csc to_sparse_csr"
 )
 
 

@@ -91,7 +91,7 @@ def _logcumsumexp_backward(grad: Any, self: Any, result: Any, dim: Any) -> Any:
 op(
     "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
     doc="Differences of neighbours along `dim`, taken n times.",
-    tags=("composite", "may_give_input"),
+    tags=("composite",),
     out="out",
 )
 
