@@ -537,8 +537,12 @@ def test_what_knows_them() -> None:
         weft.testing.assert_close(x, x + 1)
     assert weft.equal(x, x.clone()) and not weft.equal(x, x + 1)
     assert not weft.equal(x, x.values())
-    with pytest.raises(NotImplementedError, match="got a nested one"):
-        weft.tensor(x)
+    for constructor in (weft.tensor, weft.Tensor, weft.as_tensor):
+        with pytest.raises(NotImplementedError, match="got a nested one"):
+            constructor(x)
+    for batch in (x, weft.eye(2).to_sparse()):
+        with pytest.raises(BufferError, match="from_dlpack: expected a strided tensor, got a"):
+            weft.from_dlpack(batch)
     with pytest.raises(RuntimeError, match="got a nested one"):
         np.asarray(x)
     with pytest.raises(BufferError, match="got a nested one"):

@@ -476,6 +476,7 @@ WRONG: dict[str, tuple[Callable[[Any], Any], str]] = {
     "numpy": (lambda x: x.numpy(), "numpy: expected a strided tensor"),
     "data_ptr": (lambda x: x.data_ptr(), "data_ptr: expected a strided tensor"),
     "tensor": (lambda x: weft.tensor(x), "tensor: expected a strided tensor, got a sparse one"),
+    "Tensor": (lambda x: weft.Tensor(x), "Tensor: expected a strided tensor, got a sparse one"),
     "as_tensor": (lambda x: weft.as_tensor(x), "as_tensor: expected a strided tensor"),
     "slice": (lambda x: x[1:], "__getitem__: expected ints for layout torch.sparse_coo"),
     "dense of a factory": (

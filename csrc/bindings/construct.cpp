@@ -411,7 +411,7 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     if (!first) {
       made = Tensor::empty(Dims{0}, default_dtype());
     } else if (count == 1 && is_tensor(first)) {  // before numbers, as which one integer counts
-      made = autograd::detach(unwrap(first));
+      made = autograd::detach(strided_data("Tensor", unwrap(first)));
     } else if (count > 1 || PyObject_TypeCheck(first, size_type) || to_int(first, &size)) {
       Dims sizes;
       PyObject* list = PyObject_TypeCheck(first, size_type) ? first : args;

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "autograd/node.h"
+#include "autograd/sparse.h"
 #include "bindings/args.h"
 #include "bindings/errors.h"
 #include "bindings/hooked.h"
@@ -119,6 +120,8 @@ Tensor import_from(const char* op, PyObject* source, PyObject* copy) {
   if (is_tensor(source)) {
     // Our own layouts need no exchange format, which has no room for negative strides.
     tensor = autograd::detach(unwrap(source));
+    if (autograd::sparse::is_sparse(unwrap(source)) || is_nested_tensor(unwrap(source)))
+      raise_buffer_error(str(op, ": expected a strided tensor, got a ", short_type_name(source)));
   } else if (PyCapsule_CheckExact(source)) {
     tensor = from_capsule(op, source);
   } else {
