@@ -434,7 +434,10 @@ def test_operators_are_no_methods(space: str) -> None:
             assert hasattr(function, "__get__") is binds, name
     assert compared > 5
 
-    class Holder:
-        function = ours
 
-    assert Holder().function is ours
+def test_a_class_may_hold_operators_and_functions() -> None:
+    class Holder:
+        operator, function = F.conv3d, F.relu
+
+    assert Holder().operator is F.conv3d
+    assert Holder().function.__self__.operator is F.conv3d

@@ -111,7 +111,12 @@ PURPOSES = (
         "src/weft/sparse/* csrc/autograd/sparse.h csrc/bindings/sparse.cpp "
         "src/weft/optim/sparse_adam.py",
     ),
-    Purpose("nested tensors", 1_300, 1_310, "src/weft/nested/* src/weft/serialization/nested.py"),
+    Purpose(
+        "nested tensors; what they share with sparse ones",
+        1_300,
+        1_351,
+        "src/weft/nested/* src/weft/serialization/nested.py src/weft/_tensor/values_tensor.py",
+    ),
     Purpose("products in AMX registers", 200, 200, "csrc/ops/amx.*"),
     Purpose(
         "attention",

@@ -265,10 +265,7 @@ struct Options {
 };
 
 // Whether the data is a storage of weft.storage, which a tensor is made over and no copy of.
-bool is_storage(PyObject* data) {
-  return !PyList_Check(data) && !PyTuple_Check(data) && !PyNumber_Check(data) &&
-         PyObject_HasAttrString(data, "_tensor_of");
-}
+bool is_storage(PyObject* data) { return PyObject_HasAttrString(data, "_tensor_of"); }
 Tensor tensor_over_storage(PyObject* data, std::optional<DType> dtype) {
   PyObject* wanted = dtype ? dtype_object(*dtype) : Py_None;
   return unwrap(Object::checked(PyObject_CallMethod(data, "_tensor_of", "O", wanted)).get());
@@ -385,10 +382,12 @@ Tensor tensor_from_data(const char* op, PyObject* data, std::optional<DType> dty
     Tensor array = tensor_from_numpy(op, data);
     return copy_of(array, dtype.value_or(array.dtype()));
   }
-  if (is_storage(data)) return tensor_over_storage(data, dtype);
-  if (!PyList_Check(data) && !PyTuple_Check(data) && !PyNumber_Check(data) && gives_dlpack(data)) {
-    Tensor given = tensor_from_dlpack(op, data);
-    return copy_of(given, dtype.value_or(given.dtype()));
+  if (!PyList_Check(data) && !PyTuple_Check(data) && !PyNumber_Check(data)) {
+    if (is_storage(data)) return tensor_over_storage(data, dtype);
+    if (gives_dlpack(data)) {
+      const Tensor given = tensor_from_dlpack(op, data);
+      return copy_of(given, dtype.value_or(given.dtype()));
+    }
   }
   Survey survey(op);
   survey.shape_of(data);

@@ -65,7 +65,7 @@ class Jagged:
     def __init__(self, ragged: Ragged, place: int = 1) -> None:
         self.ragged, self.place = ragged, place
 
-    def told(self) -> tuple[Tensor, Tensor | None, int]:
+    def state(self) -> tuple[Tensor, Tensor | None, int]:
         """Offsets, lengths and place."""
         return self.ragged.offsets, self.ragged.lengths, self.place
 

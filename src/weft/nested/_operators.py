@@ -42,13 +42,13 @@ def on_elements(func: Any, *args: Any, **options: Any) -> Any:
     if (writes and not is_nested(args[0])) or options.get("out") is not None:
         raise RuntimeError(f"{name}: expected a nested tensor to write to, got a dense one")
     if any(one.dim() != first.dim() or one._form.batch != first._form.batch for one in nested):
-        raise RuntimeError(f"{name}: expected nested tensors of one size, got {_told(nested)}")
+        raise RuntimeError(f"{name}: expected nested tensors of one size, got {_sizes_of(nested)}")
     dense = [one for one in _flat(args, options) if _is_dense(one)]
     alike = all(one._form.packs_as(first._form) for one in nested)
     if alike and (isinstance(first._form, Jagged) or not dense):
         made = _on_values(func, first, args, options)
     elif writes:
-        raise RuntimeError(f"{name}: expected operands that lie alike, got {_told(nested)}")
+        raise RuntimeError(f"{name}: expected operands that lie alike, got {_sizes_of(nested)}")
     else:
         _check_sizes(name, nested)
         made = join(first._form, rows_of(func, first, args, options))
@@ -59,7 +59,7 @@ def _is_dense(value: Any) -> bool:
     return isinstance(value, Tensor) and not is_nested(value) and value.dim() > 0
 
 
-def _told(nested: list[NestedTensor]) -> str:
+def _sizes_of(nested: list[NestedTensor]) -> str:
     return " and ".join(str([tuple(part.shape) for part in parts_of(one)]) for one in nested)
 
 
@@ -67,7 +67,7 @@ def _check_sizes(name: str, nested: list[NestedTensor]) -> None:
     """Parts of several nested tensors may not broadcast along the ragged dimension."""
     sizes = {tuple(one._form.ragged.sizes) for one in nested if isinstance(one._form, Jagged)}
     if len(sizes) > 1 or len({type(one._form) for one in nested}) > 1:
-        raise RuntimeError(f"{name}: expected nested tensors of one size, got {_told(nested)}")
+        raise RuntimeError(f"{name}: expected nested tensors of one size, got {_sizes_of(nested)}")
 
 
 def _map(change: Callable[[Tensor], Any], args: Any, options: Any) -> tuple[Any, Any]:

@@ -1,21 +1,21 @@
 """NestedTensor: the values of a batch, and the form in which its tensors lie in them.
 
-Like a sparse tensor (weft.sparse), a nested one is the tensor of its values, of a class of its own:
-requires_grad, history, dtype and device are those of the values, and their gradient has the form by
-itself. The class answers for every operator by a rule (`__torch_function__`); functions that are
-written in Python run with it.
+Like a sparse tensor (weft.sparse), a nested one is the tensor of its values (ValuesTensor), whose
+gradient has the form by itself. The class answers for every operator by a rule
+(`__torch_function__`); functions that are written in Python run with it.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeGuard, cast
 
 from weft import _C
 from weft._C import Tensor
 from weft._runtime.rules import Rules
-from weft.autograd.grad_mode import is_grad_enabled
+from weft._tensor.values_tensor import ValuesTensor, name_of
+from weft._tensor.values_tensor import values_of as values_of
 from weft.jit import operator_facts
 from weft.nested._forms import Form, Jagged, Pieces, Ragged
 
@@ -23,14 +23,6 @@ from weft.nested._forms import Form, Jagged, Pieces, Ragged
 RULES = rule = Rules()
 #: of operators on elements that have no rule by name
 pointwise = Rules()
-
-
-def _name_of(function: Any) -> str:
-    """The operator's name; the attribute's, where a slot reads or writes one."""
-    name: str = function.__name__
-    if name in ("__get__", "__set__"):
-        return ("set_" if name == "__set__" else "") + function.__self__.__name__
-    return name
 
 
 @functools.cache
@@ -46,7 +38,7 @@ def is_pointwise(name: str) -> bool:
     return any(row is not None and row.kind == "pointwise" for row in rows)
 
 
-class NestedTensor(Tensor):
+class NestedTensor(ValuesTensor):
     """A batch of tensors of different sizes.
 
     Made by the functions of `weft.nested`. Operators that have no rule for it raise
@@ -66,7 +58,7 @@ class NestedTensor(Tensor):
         cls, func: Any, types: Iterable[type], args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         """The rule's result. NotImplementedError where there is none."""
-        name = _name_of(func)
+        name = name_of(func)
         found = RULES.get(name) or (pointwise["any"] if is_pointwise(name) else None)
         options = dict(kwargs or {})
         if found is None and hasattr(func, "__wrapped__"):
@@ -79,9 +71,7 @@ class NestedTensor(Tensor):
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         history = ", requires_grad=True" if self.requires_grad else ""
-        if (node := self.grad_fn) is not None:  # of the values; the first one makes them nested
-            before = node.next_functions[0][0] if node.next_functions else None
-            node = before if before is not None and before.next_functions else node
+        if (node := self._history_node()) is not None:
             history = f", grad_fn=<{node.name()}>"
         if isinstance(self._form, Pieces):
             parts = [part.detach().requires_grad_(self.requires_grad) for part in parts_of(self)]
@@ -96,22 +86,10 @@ class NestedTensor(Tensor):
 
     __str__ = __repr__
 
-    def __format__(self, spec: str) -> str:
-        return object.__format__(self, spec)
-
     def __reduce_ex__(self, protocol: Any) -> Any:
         form = self._form
-        parts: Any = form.shapes if isinstance(form, Pieces) else form.told()
+        parts: Any = form.shapes if isinstance(form, Pieces) else form.state()
         return _rebuild, (parts, values_of(self).detach(), bool(self.requires_grad))
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> NestedTensor:
-        if not self.is_leaf:
-            raise RuntimeError(
-                "deepcopy: expected a leaf tensor, got one with history; use detach() first"
-            )
-        made = make(self._form, values_of(self).detach().clone())
-        memo[id(self)] = made.requires_grad_(self.requires_grad)
-        return made
 
     def offsets(self) -> Tensor:
         """Where each tensor begins in the packed dimension, and the end of the last, [batch + 1].
@@ -137,14 +115,8 @@ class NestedTensor(Tensor):
             raise AttributeError(f"{name}: expected layout torch.jagged, got torch.strided")
         return self._form
 
-    def register_hook(self, hook: Callable[..., Any]) -> Any:
-        """Calls hook(gradient), nested as well, before the gradient goes on."""
-
-        def on_values(grad: Tensor | None) -> Tensor | None:
-            found = hook(None if grad is None else self._gradient(grad))
-            return values_of(found) if is_nested(found) else found
-
-        return super().register_hook(on_values)
+    def _like(self, values: Tensor) -> NestedTensor:
+        return make(self._form, values)
 
     def __array__(self, dtype: Any = None) -> Any:
         raise RuntimeError("numpy: expected a dense tensor, got a nested one; use unbind()")
@@ -161,10 +133,7 @@ def is_nested(value: Any) -> TypeGuard[NestedTensor]:
 
 def make(form: Form, values: Tensor) -> NestedTensor:
     """The nested tensor of these values, with their history."""
-    if values.requires_grad and is_grad_enabled():
-        made = values.as_subclass(NestedTensor)
-    else:  # no view: saved for backward it stays what it is
-        made = Tensor._make_subclass(NestedTensor, values.detach(), False)
+    made = NestedTensor._of(values)
     made._form = form
     return cast(NestedTensor, made)
 
@@ -173,11 +142,6 @@ def leaf(made: NestedTensor, requires_grad: bool) -> NestedTensor:
     """A tensor without history, which requires a gradient or not."""
     made.requires_grad_(requires_grad)
     return made
-
-
-def values_of(tensor: NestedTensor) -> Tensor:
-    """The values as a plain tensor over the same memory, with their history."""
-    return cast(Tensor, getattr(Tensor, "as_subclass")(tensor, Tensor))  # noqa: B009
 
 
 def parts_of(tensor: NestedTensor) -> Sequence[Tensor]:

@@ -28,7 +28,7 @@ def write(writer: PickleWriter, tensor: NestedTensor) -> None:
         parts = values.requires_grad_(tensor.requires_grad), sizes, steps, offsets
         writer._call("torch._utils _rebuild_nested_tensor", *parts)
         return writer._remember(tensor)
-    offsets, lengths, place = form.told()
+    offsets, lengths, place = form.state()
     named: dict[str, Any] = {"values": values, "offsets": offsets, "lengths": lengths}
     named |= {"_ragged_idx": place, "_metadata_cache": {}}
     writer._global("torch._tensor _rebuild_from_type_v2")

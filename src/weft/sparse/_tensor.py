@@ -1,9 +1,8 @@
 """SparseTensor: values that know their places.
 
-A sparse tensor is the tensor of its values, of a class of its own, whose `_pattern` says where in a
-larger tensor they stand. So requires_grad, history, dtype and device are those of the values, and
-their gradient has the pattern by itself. The class answers for every operator by a rule
-(`__torch_function__`), and refuses those without one.
+A sparse tensor is the tensor of its values (ValuesTensor), whose `_pattern` says where in a larger
+tensor they stand; their gradient has the pattern by itself. The class answers for every operator by
+a rule (`__torch_function__`), and refuses those without one.
 """
 
 from __future__ import annotations
@@ -16,7 +15,9 @@ from weft._C import Tensor
 from weft._runtime.rules import Rules
 from weft._runtime.torch_function import DisableTorchFunctionSubclass
 from weft._tensor.repr import contents, followed, is_default_dtype
-from weft.autograd.grad_mode import is_grad_enabled
+from weft._tensor.values_tensor import ValuesTensor, name_of
+from weft._tensor.values_tensor import tensor_member as tensor_member
+from weft._tensor.values_tensor import values_of as values_of
 from weft.sparse._pattern import Compressed, Coo, Pattern
 
 Rule = Callable[..., Any]
@@ -25,15 +26,7 @@ Rule = Callable[..., Any]
 RULES = rule = Rules()
 
 
-def _name_of(function: Any) -> str:
-    """The operator's name; the attribute's, where a slot reads or writes one."""
-    name: str = function.__name__
-    if name in ("__get__", "__set__"):
-        return ("set_" if name == "__set__" else "") + function.__self__.__name__
-    return name
-
-
-class SparseTensor(Tensor):
+class SparseTensor(ValuesTensor):
     """A tensor of which a few elements are kept, with their places.
 
     Made by `sparse_coo_tensor`, `sparse_csr_tensor` and `Tensor.to_sparse`. Operators that have no
@@ -51,7 +44,7 @@ class SparseTensor(Tensor):
         cls, func: Any, types: Iterable[type], args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         """The rule's result. NotImplementedError where there is none."""
-        name = _name_of(func)
+        name = name_of(func)
         found = RULES.get(name)
         if found is None:
             layout = next(a for a in _flat(args, kwargs) if is_sparse(a))._pattern.layout
@@ -73,35 +66,17 @@ class SparseTensor(Tensor):
 
     __str__ = __repr__
 
-    def __format__(self, spec: str) -> str:
-        return object.__format__(self, spec)
-
     def __reduce_ex__(self, protocol: Any) -> Any:
         values = values_of(self).detach()
         return _rebuild, (self._pattern, values, bool(self.requires_grad))
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> SparseTensor:
-        if not self.is_leaf:
-            raise RuntimeError(
-                "deepcopy: expected a leaf tensor, got one with history; use detach() first"
-            )
-        made = _rebuild(self._pattern, values_of(self).detach().clone(), self.requires_grad)
-        memo[id(self)] = made
-        return made
 
     @property
     def is_sparse_csr(self) -> bool:
         """Whether the layout is sparse_csr."""
         return bool(self.layout is _C.sparse_csr)
 
-    def register_hook(self, hook: Callable[..., Any]) -> Any:
-        """Calls hook(gradient), of this layout, before the gradient goes on."""
-
-        def on_values(grad: Tensor | None) -> Tensor | None:
-            found = hook(None if grad is None else self._gradient(grad))
-            return values_of(found) if is_sparse(found) else found
-
-        return super().register_hook(on_values)
+    def _like(self, values: Tensor) -> SparseTensor:
+        return make(self._pattern, values)
 
     def __array__(self, dtype: Any = None) -> Any:
         raise TypeError("numpy: expected a strided tensor, got a sparse one; use to_dense()")
@@ -137,10 +112,7 @@ def _shown(name: str, part: Tensor) -> str:
 
 
 def _history(tensor: SparseTensor) -> list[str]:
-    node = tensor.grad_fn
-    if node is not None and node.next_functions and node.next_functions[0][0].next_functions:
-        node = node.next_functions[0][0]  # of the values; the first one makes them sparse
-    if node is not None:
+    if (node := tensor._history_node()) is not None:
         return [f"grad_fn=<{node.name()}>"]
     return ["requires_grad=True"] if tensor.requires_grad else []
 
@@ -158,22 +130,9 @@ def is_sparse(value: Any) -> TypeGuard[SparseTensor]:
 
 def make(pattern: Pattern, values: Tensor) -> SparseTensor:
     """The sparse tensor of these values, with their history."""
-    if values.requires_grad and is_grad_enabled():
-        made = values.as_subclass(SparseTensor)
-    else:  # no view: saved for backward it stays what it is
-        made = Tensor._make_subclass(SparseTensor, values.detach(), False)
+    made = SparseTensor._of(values)
     made._pattern = pattern
     return cast(SparseTensor, made)
-
-
-def values_of(tensor: SparseTensor) -> Tensor:
-    """The values as a plain tensor over the same memory, with their history."""
-    return cast(Tensor, tensor_member("as_subclass")(tensor, Tensor))
-
-
-def tensor_member(name: str) -> Any:
-    """A method of Tensor, or the descriptor of an attribute."""
-    return getattr(Tensor, name)
 
 
 def like(tensor: SparseTensor, values: Tensor) -> SparseTensor:

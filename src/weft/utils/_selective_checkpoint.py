@@ -267,33 +267,24 @@ def _given(entry: _Entry, given: list[Tensor]) -> Any:
     saved = [known[one] if isinstance(one, int) else one for one in entry.saved]
     if any(entry.requires):
         anchor = _C.zeros(()).requires_grad_()
-        results = iter(_function().apply(anchor, made, entry.requires, saved))
+        results = iter(KeptResult.apply(anchor, made, entry.requires, saved))
         leaves = [next(results) if isinstance(one, Tensor) else one for one in leaves]
     return tree_unflatten(leaves, entry.spec)
 
 
-def _function() -> Any:
-    """The Function of a kept result; made on first use."""
-    global _result
-    if _result is None:
+class KeptResult(Function):
+    """The node of a kept result."""
 
-        class KeptResult(Function):
-            @staticmethod
-            def forward(ctx: Any, anchor: Any, made: Any, requires: Any, saved: Any) -> Any:
-                ctx.save_for_backward(*saved)
-                results = tuple(one.detach() for one in made)
-                plain = [one for one, needed in zip(results, requires) if not needed]
-                ctx.mark_non_differentiable(*plain)
-                return results
+    @staticmethod
+    def forward(ctx: Any, anchor: Any, made: Any, requires: Any, saved: Any) -> Any:
+        ctx.save_for_backward(*saved)
+        results = tuple(one.detach() for one in made)
+        plain = [one for one, needed in zip(results, requires) if not needed]
+        ctx.mark_non_differentiable(*plain)
+        return results
 
-            @staticmethod
-            def backward(ctx: Any, *grads: Any) -> Any:
-                raise RuntimeError(
-                    "checkpoint: expected no backward inside of a selective checkpoint, got one"
-                )
-
-        _result = KeptResult
-    return _result
-
-
-_result: Any = None
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        raise RuntimeError(
+            "checkpoint: expected no backward inside of a selective checkpoint, got one"
+        )
