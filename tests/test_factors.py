@@ -189,6 +189,37 @@ def test_reflections(sizes: tuple[int, ...], complex: bool) -> None:
     assert weft.allclose(weft.ormqr(a, tau, x.mH, left=False), made.mH)
 
 
+#: U, S and V of A [*, m, n], as many columns as S has values
+SINGULAR = {
+    "svd": weft.svd,
+    "svd, complete": lambda a: weft.svd(a, some=False),
+    "svd of a method": lambda a: a.svd(),
+    "linalg.svd": lambda a: (lambda u, s, vh: (u, s, vh.mH))(*weft.linalg.svd(a)),
+    "svd_lowrank": lambda a: weft.svd_lowrank(a, min(a.shape[-2:])),
+    "pca_lowrank": lambda a: weft.pca_lowrank(a, min(a.shape[-2:]), center=False),
+}
+
+
+@pytest.mark.parametrize("name", SINGULAR)
+@pytest.mark.parametrize("sizes", [(3, 3), (2, 4, 3), (2, 3, 4)], ids=str)
+@pytest.mark.parametrize("complex", [False, True])
+def test_singular_vectors(name: str, sizes: tuple[int, ...], complex: bool) -> None:
+    """Vectors are free in one phase for each column: only their product tells a missing conjugate."""
+    a = drawn(*sizes, complex=complex)
+    u, s, v = SINGULAR[name](a)
+    k = s.shape[-1]
+    made = (u[..., :k] * s.unsqueeze(-2)) @ v[..., :k].mH
+    np.testing.assert_allclose(made.numpy(), a.numpy(), atol=1e-11)
+
+
+def test_singular_values_alone() -> None:
+    a = drawn(2, 4, 3, complex=True)
+    u, s, v = weft.svd(a, compute_uv=False)
+    assert s.equal(weft.svd(a).S) and u.shape == (2, 4, 3) and v.shape == (2, 3, 3)
+    assert u.dtype == v.dtype == a.dtype and not u.any() and not v.any()
+    assert weft.svd(a, some=False, compute_uv=False).U.shape == (2, 4, 4)
+
+
 FUNCTIONS = {
     "lu": lambda a: weft.linalg.lu(a)[1:],
     "lu_factor": lambda a: weft.linalg.lu_factor(a).LU,

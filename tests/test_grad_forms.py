@@ -132,6 +132,7 @@ WITHOUT_GAUGE: dict[str, Callable[[Any], Any]] = {
     "svd u": lambda a: weft.linalg.svd(a, False)[0].abs(),
     "svd v": lambda a: weft.linalg.svd(a, False)[2].abs(),
     "svd low rank": lambda a: _low_rank(*weft.linalg.svd(a, False)),
+    "svd, V for its adjoint": lambda a: (lambda u, s, v: _low_rank(u, s, v.mH))(*weft.svd(a)),
     "qr q": lambda a: weft.linalg.qr(a)[0].abs(),
     "qr r": lambda a: weft.linalg.qr(a)[1].abs(),
     "cholesky": lambda a: weft.linalg.cholesky(a @ a.mH + weft.eye(a.size(-2), dtype=a.dtype)),

@@ -124,9 +124,9 @@ Tensor logdet(const Tensor& self) {
 }
 
 std::tuple<Tensor, Tensor, Tensor> svd(const Tensor& self, bool some, bool compute_uv) {
-  const auto [u, s, vh] = ops::linalg_svd(self, !some && compute_uv, std::nullopt);
-  if (!compute_uv) return {ops::zeros_like(u), s, ops::zeros_like(ops::transpose(vh, -2, -1))};
-  return {u, s, ops::transpose(vh, -2, -1)};
+  const auto [u, s, vh] = ops::linalg_svd(self, !some, std::nullopt);
+  if (!compute_uv) return {ops::zeros_like(u), s, ops::zeros_like(ops::adjoint(vh))};
+  return {u, s, ops::adjoint(vh)};
 }
 
 }  // namespace weft::native
