@@ -30,11 +30,11 @@ class Padder {
     }
   }
 
-  // Threads take lines or, where a line is long, entries of the first padded dimension.
+  // Threads take lines or, of several padded dimensions, entries of the first.
   void run() const {
     constexpr int64_t kLong = int64_t{1} << 16;
     const Level& level = levels_[0];
-    const bool lines = levels_.size() == 1 && level.padded * level.out < kLong;
+    const bool lines = levels_.size() == 1;
     const int64_t entries = lines ? 1 : level.padded, unit = level.padded / entries * level.out;
     parallel_for(outer_ * entries, kLong / unit + 1, [&](int64_t begin, int64_t end) {
       for (; begin < end; ++begin) {
