@@ -434,8 +434,7 @@ ThreadCache* make_thread_cache() {
   }
   for (int bin = kDataClasses; bin < kBinCount; ++bin) cache->bins[bin].limit = 4 * kBinBlocks;
   instance().add_thread(cache);
-  thread_local ThreadExit at_exit;
-  (void)at_exit;
+  [[maybe_unused]] thread_local ThreadExit at_exit;
   tls_cache = cache;
   return cache;
 }

@@ -87,6 +87,21 @@ TEST(allocator_reuses_blocks) {
   }
 }
 
+TEST(allocator_hands_out_what_came_last) {
+  Allocator& allocator = caching_allocator();
+  for (const size_t nbytes : {size_t{16}, size_t{300000}, 3 * kMegabyte}) {
+    void *first = allocator.allocate(nbytes), *second = allocator.allocate(nbytes);
+    for (void* last : {second, first}) {  // either came first before
+      allocator.free(last == first ? second : first, nbytes);
+      allocator.free(last, nbytes);
+      CHECK_EQ(allocator.allocate(nbytes), last);
+      CHECK_EQ(allocator.allocate(nbytes), last == first ? second : first);
+    }
+    allocator.free(first, nbytes);
+    allocator.free(second, nbytes);
+  }
+}
+
 TEST(allocator_best_fit_is_tight) {
   Allocator& allocator = caching_allocator();
   allocator.empty_cache();

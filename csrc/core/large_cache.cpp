@@ -83,7 +83,7 @@ void* LargeCache::take(size_t nbytes, size_t* size) {
 
 bool LargeCache::give(void* block, size_t size) noexcept {
   try {
-    blocks_.emplace(size, Entry{block, ++clock_});
+    blocks_.emplace_hint(blocks_.lower_bound(size), size, Entry{block, ++clock_});
   } catch (const std::bad_alloc&) {
     return false;
   }

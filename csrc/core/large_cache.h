@@ -22,7 +22,8 @@ void system_free(void* block, size_t nbytes) noexcept;
 // Free blocks by size, shared by all threads. The caller holds the lock.
 class LargeCache {
  public:
-  // A block of at least nbytes and at most an eighth more, or null; its size goes to *size.
+  // A block of at least nbytes and at most an eighth more, or null; its size goes to *size. Of
+  // equal ones it is the last that came: its bytes may still be in the processor's caches.
   void* take(size_t nbytes, size_t* size);
   // False when there is not even memory for the list: the block stays the caller's.
   bool give(void* block, size_t size) noexcept;
