@@ -36,6 +36,10 @@ def _same(got: weft.Tensor, wanted: np.ndarray) -> None:
         ((1, 1, 1), ((0, 1), (1, 1), (2, 0))),
         ((300, 257), ((1, 1), (0, 0))),  # few large entries: threads share these
         ((300, 257), ((0, 0), (3, 2))),  # many lines
+        ((70_001,), ((4, 3),)),  # one long line
+        ((9_000, 1), ((0, 0), (1, 1))),  # lines that are shorter than what is beside them
+        ((40, 30, 33), ((0, 0), (1, 1), (1, 2))),
+        ((3, 200, 300), ((0, 0), (0, 1), (2, 0))),  # lines on either side of what counts as short
         ((3, 5), ((-1, 2), (0, 1))),
     ],
 )
@@ -142,3 +146,12 @@ def test_counts_are_those_of_numpy(dtype: str) -> None:
     if dtype != "uint8":
         with pytest.raises(RuntimeError, match=r"expected entries >= 0, got -5$"):
             weft.tensor(np.array([3, -5, 0], dtype)).bincount()
+
+
+@pytest.mark.parametrize("dtype", ("uint8", "float32", "complex128"))
+@pytest.mark.parametrize("width", (64, 512, 600, 2_100, 4_096))
+@pytest.mark.parametrize("shift", (1, 15, 17, -1))
+def test_lines_that_lie_a_little_beside_their_place(dtype: str, width: int, shift: int) -> None:
+    """Copies of long lines to places near theirs in a page go from the end on."""
+    x = _numbers((5, width), dtype)
+    _same(weft.tensor(x).roll(shift, -1), np.roll(x, shift, -1))

@@ -134,7 +134,7 @@ void copy_rows(const Walk& walk, int64_t begin, int64_t end) {
         for (int64_t i = 0; r + kAhead < rows && i < row_bytes; i += kLine) {
           __builtin_prefetch(ahead + i);
         }
-        std::memcpy(to, from, static_cast<size_t>(row_bytes));
+        strided::copy_line(to, from, static_cast<size_t>(row_bytes));
       }
     }
     begin += n;

@@ -1,8 +1,11 @@
-// Medians, k-th values and modes: read off sorted rows.
+// Medians, k-th values and modes.
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 
 #include "native_scans.h"
-#include "ops/support.h"
+#include "ops/sorted_rows.h"
 #include "ops_arithmetic.h"
 #include "ops_clamp_where.h"
 #include "ops_compare.h"
@@ -13,8 +16,6 @@
 
 namespace weft::native {
 namespace {
-
-using Pair = std::tuple<Tensor, Tensor>;
 
 // Values and indices at `place` (counted along dim) of sorted rows.
 Pair pick(const Pair& sorted, int64_t dim, const Tensor& place, bool keepdim) {
@@ -30,13 +31,6 @@ int64_t length_along(const char* op, const Tensor& self, int64_t dim) {
   return length;
 }
 
-// How many entries of each row are not NaN, with keepdim.
-Tensor numbers_in(const Tensor& self, int64_t dim) {
-  const int64_t dims[] = {dim};
-  const Tensor real = ops::logical_not(ops::isnan(self));
-  return ops::sum(real, std::optional<IntList>(IntList(dims)), true, std::optional<DType>());
-}
-
 // As in PyTorch, whose bools have no middle.
 void check_numbers(const char* op, const Tensor& self) {
   WEFT_CHECK_AS(NotImplemented, self.dtype() != DType::Bool, op,
@@ -46,17 +40,69 @@ void check_numbers(const char* op, const Tensor& self) {
 // What is picked from a number, of any dtype: itself, at 0.
 Pair itself(const Tensor& number) { return {contiguous_copy(number), ops::zeros({}, DType::I64)}; }
 
-// place = the middle of the first `count` entries, or the first NaN where there is one.
+// The entry at `place` of the sorted row.
+template <class T>
+Entry<T> entry_at(const RowKeys<T>& keys, int64_t length, int64_t place, Entry<T>* scratch) {
+  using Key = typename KeyOf<T>::Key;
+  constexpr int kBits = std::min<int>(11, 8 * sizeof(Key)), kRest = 8 * sizeof(Key) - kBits;
+  int64_t count = length;
+  if (length < int64_t{1} << kBits) {
+    pack_row(keys, length, scratch);
+  } else {
+    // Only the entries that have its first digit are ordered.
+    std::array<uint32_t, 1 << kBits> with_digit{};
+    for (int64_t i = 0; i < length; ++i) ++with_digit[keys(i) >> kRest];
+    size_t digit = 0;
+    while (place >= with_digit[digit]) place -= with_digit[digit++];
+    count = 0;
+    for (int64_t i = 0; i < length; ++i) {
+      if (const Key key = keys(i); key >> kRest == digit) scratch[count++] = pack(key, i);
+    }
+  }
+  std::nth_element(scratch, scratch + place, scratch + count);
+  return scratch[place];
+}
+
+// The place of the median in a sorted row, whose NaNs are last: with skip_nan that of the numbers,
+// else the first NaN where there is one.
+template <class T>
+int64_t middle_place(const RowKeys<T>& keys, int64_t length, bool skip_nan) {
+  int64_t numbers = length;
+  if constexpr (!std::is_integral_v<T>) {
+    const auto nan = KeyOf<T>::make(T(std::numeric_limits<float>::quiet_NaN()));
+    for (int64_t i = 0; i < length; ++i) numbers -= keys(i) == nan;
+  }
+  return skip_nan || numbers == length ? std::max<int64_t>(numbers - 1, 0) / 2 : numbers;
+}
+
+// Of each row along dim the entry at place(keys, length) of the sorted row.
+template <class Place>
+Pair select(const char* op, const Tensor& self, int64_t dim, bool keepdim, Place&& place) {
+  check_numbers(op, self);
+  const Tensor rows = rows_along(as_vector(self), dim);
+  const int64_t length = rows.sizes().back();
+  check_length(op, length);
+  Dims sizes = as_vector(self).sizes();
+  sizes[dim] = 1;
+  if (!keepdim || self.dim() == 0) sizes = views::squeeze({sizes, sizes, 0}, dim).sizes;
+  const Pair out{Tensor::empty(sizes, self.dtype(), self.device(), op),
+                 Tensor::empty(sizes, DType::I64, self.device(), op)};
+  dispatch_ordered(op, self.dtype(), [&]<class T>(std::type_identity<T>) {
+    order_rows<T>(rows, 1, length, false, out,
+                  [&](const RowKeys<T>& keys, Entry<T>* scratch, RowResult<T> to) {
+                    const Entry<T> entry = entry_at(keys, length, place(keys, length), scratch);
+                    put(keys, &entry, 1, to);
+                  });
+  });
+  return out;
+}
+
 Pair middle(const char* op, const Tensor& self, int64_t dim, bool keepdim, bool skip_nan) {
   dim = wrap_dim(op, dim, self.dim());
-  check_numbers(op, self);
-  const int64_t length = length_along(op, self, dim);
-  const Pair sorted = ops::sort(self, dim, false);
-  const Tensor count = numbers_in(self, dim);
-  const Tensor half = ops::floor_divide(
-      ops::clamp_min(ops::sub(count, Scalar(1), Scalar(1)), Scalar(0)), Scalar(2));
-  const Tensor place = skip_nan ? half : ops::where(ops::eq(count, Scalar(length)), half, count);
-  return pick(sorted, dim, place, keepdim);
+  length_along(op, self, dim);
+  return select(op, self, dim, keepdim, [&](const auto& keys, int64_t length) {
+    return middle_place(keys, length, skip_nan);
+  });
 }
 
 Tensor middle_of_all(const char* op, const Tensor& self, bool skip_nan) {
@@ -85,12 +131,7 @@ Pair kthvalue(const Tensor& self, int64_t k, int64_t dim, bool keepdim) {
   const int64_t length = length_along("kthvalue", self, dim);
   WEFT_CHECK(k >= 1 && k <= length, "kthvalue: expected k in [1, ", length, "], got ", k);
   if (self.dim() == 0) return itself(self);
-  check_numbers("kthvalue", self);
-  const auto [values, indices] = ops::sort(self, dim, false);
-  const Tensor value = ops::narrow(values, dim, k - 1, 1);
-  const Tensor index = ops::narrow(indices, dim, k - 1, 1);
-  if (keepdim) return {contiguous_copy(value), contiguous_copy(index)};
-  return {contiguous_copy(ops::squeeze(value, dim)), contiguous_copy(ops::squeeze(index, dim))};
+  return select("kthvalue", self, dim, keepdim, [&](const auto&, int64_t) { return k - 1; });
 }
 
 Pair mode(const Tensor& self, int64_t dim, bool keepdim) {

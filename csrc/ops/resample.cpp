@@ -34,16 +34,21 @@ class Padder {
   void run() const {
     constexpr int64_t kLong = int64_t{1} << 16;
     const Level& level = levels_[0];
-    const bool lines = levels_.size() == 1;
-    const int64_t entries = lines ? 1 : level.padded, unit = level.padded / entries * level.out;
-    parallel_for(outer_ * entries, kLong / unit + 1, [&](int64_t begin, int64_t end) {
+    const int64_t block = level.size * level.in;
+    if (levels_.size() == 1) {
+      const int64_t unit = level.padded * level.out;
+      return parallel_for(outer_, kLong / unit + 1, [&](int64_t begin, int64_t end) {
+        write_lines(from_ + begin * block, to_ + begin * unit, end - begin);
+      });
+    }
+    parallel_for(outer_ * level.padded, kLong / level.out + 1, [&](int64_t begin, int64_t end) {
       for (; begin < end; ++begin) {
-        const int64_t at = lines ? 0 : begin % entries - level.before;
-        if (at < 0 || at >= std::max<int64_t>(level.size, lines)) {
-          spread(to_ + begin * unit, unit);
+        const int64_t at = begin % level.padded - level.before;
+        char* const to = to_ + begin * level.out;
+        if (at < 0 || at >= level.size) {
+          spread(to, level.out);
         } else {
-          const char* const block = from_ + begin / entries * level.size * level.in;
-          write(lines ? 0 : 1, block + at * level.in, to_ + begin * unit);
+          write(1, from_ + begin / level.padded * block + at * level.in, to);
         }
       }
     });
@@ -56,20 +61,39 @@ class Padder {
   };
 
   void write(size_t depth, const char* from, char* to) const {
-    if (depth == levels_.size()) {
-      return strided::copy_line(to, from, static_cast<size_t>(levels_.back().in));
-    }
+    if (depth + 1 == levels_.size()) return write_lines(from, to, 1);
     const Level& level = levels_[depth];
     spread(to, level.before * level.out);
     to += level.before * level.out;
-    if (depth + 1 == levels_.size()) {
-      strided::copy_line(to, from, static_cast<size_t>(level.size * level.in));
+    if (depth + 2 == levels_.size()) {
+      write_lines(from, to, level.size);
     } else {
       for (int64_t i = 0; i < level.size; ++i) {
         write(depth + 1, from + i * level.in, to + i * level.out);
       }
     }
     spread(to + level.size * level.out, (level.padded - level.before - level.size) * level.out);
+  }
+  // So many lines along the last padded dimension.
+  void write_lines(const char* from, char* to, int64_t count) const {
+    constexpr int64_t kShort = 1024, kNear = 16384;
+    const Level& level = levels_.back();
+    const int64_t length = level.size * level.in, unit = level.padded * level.out;
+    const int64_t low = level.before * level.out, item = static_cast<int64_t>(item_);
+    // Three runs of a short line cost more than two passes over many.
+    const int64_t together = length < kShort ? kNear / unit + 1 : 1;
+    for (int64_t n; count > 0; count -= n, from += n * length, to += n * unit) {
+      n = std::min(together, count);
+      if (together > 1) {
+        spread(to, n * unit);
+        strided::move<strided::Direction::Scatter>(const_cast<char*>(from), to + low, item_, n,
+                                                   length / item, unit, item);
+      } else {
+        spread(to, low);
+        strided::copy_line(to + low, from, static_cast<size_t>(length));
+        spread(to + low + length, unit - low - length);
+      }
+    }
   }
   // The value in so many bytes.
   void spread(char* to, int64_t bytes) const {
