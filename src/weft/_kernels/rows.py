@@ -68,17 +68,18 @@ class Row:
         v = value_of(x)
         return self._fold([v], [constant(1, v.dtype)], lambda a, b: [a[0] * b[0]])[0]
 
+    # Where the accumulator were asked for NaN, its store would be masked: slow on AMD with AVX2.
     def max(self, x: Operand) -> Value:
         """The greatest value; NaN if there is one."""
         v = _ordered("max", x)
         low = constant(min_value(v.dtype), v.dtype)
-        return self._fold([v], [low], lambda a, b: [lang.maximum(a[0], b[0])], True)[0]
+        return self._fold([v], [low], lambda a, b: [lang.maximum(b[0], a[0])], True)[0]
 
     def min(self, x: Operand) -> Value:
         """The least value; NaN if there is one."""
         v = _ordered("min", x)
         high = constant(max_value(v.dtype), v.dtype)
-        return self._fold([v], [high], lambda a, b: [lang.minimum(a[0], b[0])], True)[0]
+        return self._fold([v], [high], lambda a, b: [lang.minimum(b[0], a[0])], True)[0]
 
     def any(self, x: Operand) -> Value:
         """Whether a value is not zero."""
