@@ -39,7 +39,7 @@ PURPOSES = (
         "src/weft/_ops/builtins/* csrc/runtime/builtins* csrc/runtime/characters.* "
         "csrc/runtime/format_spec.* csrc/runtime/exact_sums.* csrc/bindings/jit_builtin.cpp",
     ),
-    Purpose("programs and machine code on disk", 900, 920, "src/weft/jit/cache/*"),
+    Purpose("programs and machine code on disk", 900, 919, "src/weft/jit/cache/*"),
     Purpose(
         "operators of torchvision and torchaudio",
         650,
@@ -61,7 +61,7 @@ PURPOSES = (
         "src/weft/_ops/quantized.py "
         "src/weft/jit/archive/quantized* src/weft/jit/passes/quantized.py",
     ),
-    Purpose("archives", 4_845, 5_692, "src/weft/jit/archive/*"),
+    Purpose("archives", 4_845, 5_691, "src/weft/jit/archive/*"),
     Purpose(
         "operators of the library for hosts",
         450,
@@ -147,7 +147,7 @@ PURPOSES = (
         3_328,
         "src/weft/jit/tracing/* src/weft/jit/passes/shape*",
     ),
-    Purpose("IR, passes, code generation, programs in Python", 10_000, 13_517, "src/weft/jit/*"),
+    Purpose("IR, passes, code generation, programs in Python", 10_000, 13_340, "src/weft/jit/*"),
     Purpose(
         "interpreter, values, their bindings", 5_000, 7_202, "csrc/runtime/* csrc/bindings/jit*"
     ),

@@ -10,7 +10,6 @@ from jit.passes import body, check, read
 from weft.jit import ir, schemas
 from weft.jit.passes import algebra, cse, fusion, list_lowering, peephole, shape, tuple_lowering
 from weft.jit.passes.aliasing import AliasAnalysis
-from weft.jit.passes.effects import is_deterministic
 from weft.jit.passes.options import Options
 from weft.jit.passes.patterns import Call, Literal, Variable, parse_pattern
 
@@ -225,23 +224,6 @@ def test_random_numbers_are_drawn_each_time():
         None,
         options=INFERENCE,
     )
-
-
-@pytest.mark.parametrize(
-    ("drawn", "same"), [("aten::bernoulli(%x, %g)", False), ("aten::sin(%x)", True)]
-)
-def test_what_blocks_draw_is_drawn_by_the_node(drawn, same):
-    lines = f"""
-        %g : Generator? = prim::Constant[value=None]()
-        %a : Tensor = prim::If(%b)
-          block0():
-            %r : Tensor = {drawn}
-            -> (%r)
-          block1():
-            -> (%y)
-    """
-    (node,) = (node for node in read(body(lines, INPUTS, "%a")).block if node.blocks)
-    assert is_deterministic(node) is same
 
 
 # ---- algebra ----

@@ -33,7 +33,6 @@ from weft.jit.passes import (
     peephole,
     quantized,
     rewriting,
-    scheduling,
     shape,
     tuple_lowering,
     uniform_attributes,
@@ -93,7 +92,6 @@ PASSES: list[Pass] = [
     Pass(partial_unrolling, 2, repeats=False, works_on=_kinds("Loop")),
     Pass(conv_sum, 2, repeats=False, works_on=frozenset(("aten::conv2d",))),
     Pass(fusion, 2, repeats=False),
-    Pass(scheduling, 2, repeats=False),
     Pass(memory_planning, 2, repeats=False),
 ]
 _MOST_ROUNDS = 10

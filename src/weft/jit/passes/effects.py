@@ -47,16 +47,6 @@ def effects_of_kind(kind: str) -> bool:
     return operator is None or not operator.pure
 
 
-def is_deterministic(node: Node) -> bool:
-    """Whether the same inputs and memory give the same outputs, nested blocks included."""
-    operator = operator_of(node)
-    if operator is not None and operator.nondeterministic:
-        return False
-    if operator is None and node.kind not in RULES:
-        return False
-    return all(is_deterministic(inner) for block in node.blocks for inner in block)
-
-
 def may_raise(node: Node) -> bool:
     """Whether running it could raise or never end. False only where that is proven."""
     if node.kind == "prim::Loop" and may_run_forever(node):
