@@ -135,7 +135,7 @@ PURPOSES = (
     Purpose(
         "fusion",
         3_500,
-        3_471,
+        3_453,
         "csrc/runtime/fused* csrc/bindings/jit_fused.cpp src/weft/jit/passes/fusion.py "
         "src/weft/jit/passes/var_mean.py src/weft/jit/passes/patterns.py "
         "src/weft/jit/codegen/derivative.py src/weft/jit/codegen/rows.py "
@@ -147,9 +147,9 @@ PURPOSES = (
         3_328,
         "src/weft/jit/tracing/* src/weft/jit/passes/shape*",
     ),
-    Purpose("IR, passes, code generation, programs in Python", 10_000, 13_340, "src/weft/jit/*"),
+    Purpose("IR, passes, code generation, programs in Python", 10_000, 13_241, "src/weft/jit/*"),
     Purpose(
-        "interpreter, values, their bindings", 5_000, 7_202, "csrc/runtime/* csrc/bindings/jit*"
+        "interpreter, values, their bindings", 5_000, 6_992, "csrc/runtime/* csrc/bindings/jit*"
     ),
     Purpose(
         "operator table, kernel language, generators",

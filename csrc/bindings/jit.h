@@ -72,8 +72,6 @@ void bind_compiled_module(nanobind::module_& module);
 void bind_host_operators(nanobind::module_& module);
 // _call_operator (jit_builtin.cpp)
 void bind_call_operator(nanobind::module_& module);
-// _llvm_object (jit_llvm.cpp)
-void bind_llvm(nanobind::module_& module);
 // _operators (jit_facts.cpp)
 void bind_operator_facts(nanobind::module_& module);
 

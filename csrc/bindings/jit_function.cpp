@@ -4,7 +4,6 @@
 
 #include "bindings/errors.h"
 #include "bindings/jit.h"
-#include "bindings/jit_gil_yield.h"
 #include "bindings/tensor_object.h"
 #include "bindings/trace.h"
 #include "core/error.h"
@@ -168,7 +167,6 @@ PyObject* function_vectorcall(PyObject* object, PyObject* const* args, size_t fl
   const FunctionObject& self = as_function(object);
   if (tracing()) [[unlikely]]
     return trace_program(object, args, static_cast<size_t>(PyVectorcall_NARGS(flags)), names);
-  yield_gil();
   try {
     Values values(self.function->params.size());
     bind_arguments(self, args, static_cast<size_t>(PyVectorcall_NARGS(flags)), names,

@@ -1,5 +1,4 @@
 // Fusion groups as Python sees them: the compiler takes requests for native code and installs it.
-#include <dlfcn.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -14,7 +13,6 @@
 
 #include "bindings/bindings.h"
 #include "bindings/caster.h"
-#include "bindings/jit_gil_yield.h"
 #include "core/error.h"
 #include "core/fork.h"
 #include "ops/donation.h"
@@ -170,7 +168,6 @@ class Requests {
       std::lock_guard lock(mutex_);
       if (waiting_.size() >= kMost) return;  // a program that makes groups without end
       waiting_.push_back({std::move(group), key});
-      set_gil_wanted(true);
     }
     arrived_.notify_one();
   }
@@ -191,14 +188,9 @@ class Requests {
   }
   std::optional<Request> take(double seconds) {
     std::unique_lock lock(mutex_);
-    if (waiting_.empty()) set_gil_wanted(false);
     arrived_.wait_for(lock, std::chrono::duration<double>(seconds),
                       [&] { return woken_ || !waiting_.empty(); });
-    if (std::exchange(woken_, false) || waiting_.empty()) {
-      set_gil_wanted(false);
-      return std::nullopt;
-    }
-    set_gil_wanted(true);
+    if (std::exchange(woken_, false) || waiting_.empty()) return std::nullopt;
     Request request = std::move(waiting_.front());
     waiting_.pop_front();
     return request;
@@ -217,10 +209,7 @@ Requests& requests() { return *all_requests; }
 
 [[maybe_unused]] const bool jit_fused_knows_forks =
     at_fork(ForkRank::Compiler, {[] { requests().lock(); }, [] { requests().unlock(); },
-                                 [] {
-                                   all_requests = requests().copy();
-                                   set_gil_wanted(false);
-                                 }});
+                                 [] { all_requests = requests().copy(); }});
 
 void push_request(Ref<FusedGroup> group, const FusedKey& key) {
   requests().push(std::move(group), key);
@@ -286,13 +275,6 @@ void bind_fused(nb::module_& module) {
         FusedGroup::set_hook(runs ? &push_request : nullptr, runs.value_or(0));
       },
       nb::arg("runs").none(), "Groups ask for native code after so many runs; None: never.");
-  module.def(
-      "_load_library",
-      [](const std::string& path) {
-        nb::gil_scoped_release release;
-        return dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr;  // stays for good
-      },
-      nb::arg("path"), "Loads a library without the interpreter lock; False: it cannot be loaded.");
   module.def(
       "_reuse_from",
       [](int64_t numel) {

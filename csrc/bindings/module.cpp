@@ -45,7 +45,6 @@ NB_MODULE(_C, module) {
     init_jit_dispatcher(module.ptr());
     bind_jit_program(module);
     bind_compiled_module(module);
-    bind_llvm(module);
     bind_operator_facts(module);
     bind_call_operator(module);
     bind_host_operators(module);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import subprocess
 import sys
@@ -151,7 +152,7 @@ def test_kernels_for_arm_become_images():
         steps = [(row, [("step", i - 1) if i else ("input", 0)], []) for i, row in enumerate(rows)]
         kernel = compose.kernel(compose.Group([], steps, [len(steps) - 1]), compute, 0)
         text = compose.text(kernel, AARCH64, ARM)
-        data = llvm.by_package(text, AARCH64, ARM)
+        data = llvm.object_of(text, ARM, AARCH64)
         arm = Arm(image.make(data, compose.SYMBOL, 0))
         assert arm.entry < len(arm.code)
         assert all(0 <= at < len(arm.code) for at in arm.addresses())
@@ -174,51 +175,26 @@ def test_other_machines_are_refused():
         image.make(bytes(data), "weft_fused", 0)
 
 
-DIRECT = """
-import sys
-from weft import _C
-from weft._kernels.target import X86
-from weft.jit.native import compose, llvm
-group = compose.Group([1.5], [("exp", [("input", 0)], []), ("sin", [("step", 0)], [])], [1])
-target, triple = X86["v3"], "x86_64-unknown-linux-gnu"
-text = compose.text(compose.kernel(group, "float32", 0), target, triple)
-try:
-    _C._llvm_object("/nowhere.so", text, triple, "", "")
-except RuntimeError as error:
-    print(error)
-direct = llvm.object_of(text, triple, target)
-assert "llvmlite.binding" not in sys.modules
-assert direct == llvm.by_package(text, target, triple)
-assert "llvmlite.binding" in sys.modules
-assert direct == llvm.object_of(text, triple, target)  # by the package from now on
-for wrong in ((text + "?", triple), (text, "nothing")):
-    try:
-        _C._llvm_object(llvm._library(), *wrong, target.cpu, target.features)
-    except RuntimeError as error:
-        print(error)
+HOT = """
+import time
+import weft as torch
+from weft.jit.native import compiler
+chain = torch.jit.CompilationUnit('''
+def chain(x, y):
+    return torch.sigmoid(x * y + 1.0) * torch.tanh(x - y) + x * 0.5
+''').chain
+x, y = torch.ones(64), torch.ones(64)
+end = time.perf_counter() + 60
+while not compiler.compiled and not compiler.failures and time.perf_counter() < end:
+    chain(x, y)
+assert compiler.compiled, compiler.failures
+compiler.stop()
 """
 
 
-@pytest.mark.skipif(
-    not llvm.is_checked(), reason="csrc/bindings/jit_llvm.cpp: a version nobody has looked at"
-)
-def test_the_library_gives_what_the_package_gives():
-    done = subprocess.run([sys.executable, "-c", DIRECT], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    lines = [line for line in done.stdout.splitlines() if line.startswith("llvmlite: ")]
-    assert [line.partition(", got")[0] for line in lines] == [
-        "llvmlite: expected a library",
-        "llvmlite: expected a module of LLVM",
-        "llvmlite: expected a target for nothing",
-    ]
-
-
-def test_versions_nobody_has_checked_are_used_through_the_package(monkeypatch):
-    import llvmlite
-
-    for version, known in (("0.46.1", True), ("0.51.0", False), ("1.46.0", False), ("0.x", False)):
-        monkeypatch.setattr(llvmlite, "__version__", version)
-        assert llvm.is_checked() is known
+def test_native_code_comes_while_a_program_calls_without_a_pause(tmp_path):
+    environment = {**os.environ, "WEFT_CACHE": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", HOT], check=True, env=environment)
 
 
 def test_levels_of_the_machine_are_those_of_the_kernels():

@@ -20,7 +20,6 @@ from typing import Any
 from weft import _C
 from weft._kernels.target import is_aarch64, is_x86
 from weft._runtime.fork_lock import ForkLock
-from weft.jit.native.switch_interval import yielding
 
 RUNS_BEFORE = 2  # runs of a group before it is worth native code
 
@@ -138,12 +137,11 @@ def raise_if_stopping(*_: object) -> None:
 def _serve() -> None:
     while True:
         if _jobs:
-            with yielding():
-                _jobs.popleft().run()
+            _jobs.popleft().run()
             continue
         request = _C._fused_requests(1.0)
         if request is not None:
-            with _busy, yielding():
+            with _busy:
                 serve(*request)
         elif _stopping:
             return

@@ -43,10 +43,8 @@ class Group:
 @functools.cache
 def _row(id: str) -> Any:
     """The table's row of that id. Imports its family of rows only: all together take long."""
-    positions = (at for at, char in enumerate(id) if char == "_")
-    keys = (id, *(f"{id[:at]}.{id[at + 1 :]}" for at in positions))
-    facts = next((found for found in map(operator_facts.row, keys) if found is not None), None)
-    if facts is None or facts.kind != "pointwise":
+    facts = operator_facts.row_of_id(id)
+    if facts.kind != "pointwise":
         raise NotCompiled(f"expected a pointwise operator of the table, got {id}")
     table.trusted = True
     try:
