@@ -56,25 +56,6 @@ def test_code_is_python(function):
     assert text.startswith(f"def {function.__name__}(")
 
 
-def test_remembered_calls_pick_the_same_overloads():
-    """What fits plain types is remembered; asked anew it is the same operator, with the same inputs
-    in the same order."""
-    from weft.jit.frontend.language import calls
-
-    source = """
-def f(x, n: int, s: float, flag: bool):
-    a = x * 2 + n - s
-    b = 3 - x + (n * 2 + s) / 4 + float(n) * s
-    c = torch.clamp(x, 0.5, 1.5) + torch.where(x > n, a, b)
-    d = torch.sum(c) + x.sum(0) + torch.relu(x).add(c)
-    return a, b, c, d, x[n], n // 2, n % 3, s ** 2, -n, flag and n > 1, x.size(0) + len(x)
-"""
-    calls._plans.clear()
-    first = str(weft.jit.CompilationUnit(source).f.graph)
-    assert len(calls._plans) > 10
-    assert str(weft.jit.CompilationUnit(source).f.graph) == first
-
-
 def test_a_kind_has_one_rule():
     from weft.jit.frontend.registry import Rules
 

@@ -13,7 +13,6 @@ from typing import Any
 from weft.jit import schemas
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.language.conversions import (
-    EXACT,
     LEVELS,
     WIDENED,
     Convert,
@@ -22,7 +21,7 @@ from weft.jit.frontend.language.conversions import (
 )
 from weft.jit.frontend.registry import verb
 from weft.jit.frontend.source.errors import FrontendError, fail
-from weft.jit.frontend.types.signatures import Parameter, bind_type
+from weft.jit.frontend.types.signatures import Parameter
 from weft.jit.frontend.values import Arg, Call, Simple, Spread, Sugared, TupleLiteral
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
@@ -131,27 +130,9 @@ def _as_it_is(arg: Arg) -> Convert:
 
 
 def _default(parameter: Parameter) -> Convert:
-    if _is_plain_default(parameter):
-        return lambda c, range: c.constant(parameter.default)
-
-    def make(c: Compiler, range: SourceRange) -> Value:
-        return default_value(c, parameter.default, parameter.type, range, parameter.length)
-
-    return make
-
-
-def _is_plain_default(parameter: Parameter) -> bool:
-    """Whether a default is a constant of the graph as it is."""
-    default = parameter.default
-    return default is None or type(default) in _NUMBERS.get(parameter.type, ())
-
-
-_NUMBERS: dict[ty.Type, tuple[type, ...]] = {
-    ty.INT: (int,),
-    ty.FLOAT: (float,),
-    ty.BOOL: (bool,),
-    ty.NUMBER: (bool, int, float),
-}
+    return lambda c, range: default_value(
+        c, parameter.default, parameter.type, range, parameter.length
+    )
 
 
 # Operators ------------------------------------------------------------------------------------
@@ -179,14 +160,6 @@ def call_operator(
 
 def try_operator(c: Compiler, operators: Sequence[Any], call: Call) -> Sugared | list[Mismatch]:
     """The call of the first overload that fits, or why none does."""
-    key = None if call.kwargs else _plain_types(operators, call.args)
-    plan = _plans.get(key)
-    if plan is not None:
-        inputs = [
-            call.args[source].value.v if isinstance(source, int) else c.constant(source.default)  # type: ignore[attr-defined]
-            for source in plan.sources
-        ]
-        return emit_operator(c, plan.operator, inputs, {}, call.range)
     why: list[Mismatch] = []
     for level in LEVELS:
         why = []
@@ -195,59 +168,10 @@ def try_operator(c: Compiler, operators: Sequence[Any], call: Call) -> Sugared |
             if isinstance(found, Mismatch):
                 why.append(found)
                 continue
-            if key is not None and level == EXACT:
-                _remember(key, operator)
             converts, bindings = found
             inputs = [convert(c, call.range) for convert in converts]
             return emit_operator(c, operator, inputs, bindings, call.range)
     return why
-
-
-# Calls with plain values alone ----------------------------------------------------------------
-
-
-class _Plan:
-    """The overload that fits plain types as they are. `sources`, by its parameters: the place of
-    an argument, or the parameter itself where it has its default."""
-
-    def __init__(self, operator: Any, sources: list[int | Parameter]) -> None:
-        self.operator, self.sources = operator, sources
-
-
-_plans: dict[Any, _Plan] = {}
-
-
-def _plain_types(operators: Sequence[Any], args: Sequence[Arg]) -> Any:
-    """What alone decides which overload fits: its candidates and the types of the arguments. None
-    where an argument is more than a value with a type of no parts."""
-    types = []
-    for arg in args:
-        value = arg.value
-        if not isinstance(value, Simple) or type(value.v.type) is not ty.BaseType:
-            return None
-        types.append(value.v.type)
-    return (tuple(operators), tuple(types))
-
-
-def _remember(key: tuple[tuple[Any, ...], tuple[ty.Type, ...]], operator: Any) -> None:
-    """Keeps the plan of a call that fits as it is, if there is one."""
-    types = key[1]
-    sources: list[int | Parameter] = []
-    taken = 0
-    for parameter in parameters_of(operator):
-        if parameter.rest or parameter.var_list or ty.has_variables(parameter.type):
-            return
-        if taken < len(types) and not parameter.kwarg_only:
-            if not bind_type(parameter.type, types[taken], {}):
-                return
-            sources.append(taken)
-            taken += 1
-        elif parameter.has_default and _is_plain_default(parameter):
-            sources.append(parameter)
-        else:
-            return
-    if taken == len(types):
-        _plans[key] = _Plan(operator, sources)
 
 
 def emit_operator(

@@ -40,16 +40,11 @@ from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
 
-_functions: dict[Any, Sugared] = {}  # operators of the table that have been met
-
 
 @verb("sugar")
 def sugar(c: Compiler, obj: Any, range: SourceRange, what: str) -> Sugared:
     """What a Python object means where it is read."""
     reads.read(obj, c.code.source.filename)
-    known = _functions.get(obj) if type(obj) is _C._OpFunction else None
-    if known is not None:
-        return known
     if isinstance(obj, Sugared):
         return obj
     if isinstance(obj, python_types.ModuleType):
@@ -72,8 +67,7 @@ def sugar(c: Compiler, obj: Any, range: SourceRange, what: str) -> Sugared:
     if isinstance(obj, list | dict):
         return ConstantContainer(obj, what)
     if type(obj) is _C._OpFunction and (name := operator_name(obj)) is not None:
-        _functions[obj] = made = BuiltinFunction(name)  # which is nothing but its name
-        return made
+        return BuiltinFunction(name)
     found = verb["callable"](c, obj, range, what)
     return found if found is not None else PythonObject(obj, what)
 
