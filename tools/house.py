@@ -31,7 +31,7 @@ class Purpose(NamedTuple):
 
 
 PURPOSES = (
-    Purpose("frontend of programs", 9_000, 12_660, "src/weft/jit/frontend/*"),
+    Purpose("frontend of programs", 9_000, 12_616, "src/weft/jit/frontend/*"),
     Purpose(
         "Python's builtins in programs",
         4_000,
@@ -39,7 +39,7 @@ PURPOSES = (
         "src/weft/_ops/builtins/* csrc/runtime/builtins* csrc/runtime/characters.* "
         "csrc/runtime/format_spec.* csrc/runtime/exact_sums.* csrc/bindings/jit_builtin.cpp",
     ),
-    Purpose("programs and machine code on disk", 900, 919, "src/weft/jit/cache/*"),
+    Purpose("programs and machine code on disk", 900, 916, "src/weft/jit/cache/*"),
     Purpose(
         "operators of torchvision and torchaudio",
         650,
@@ -61,7 +61,7 @@ PURPOSES = (
         "src/weft/_ops/quantized.py "
         "src/weft/jit/archive/quantized* src/weft/jit/passes/quantized.py",
     ),
-    Purpose("archives", 4_845, 5_691, "src/weft/jit/archive/*"),
+    Purpose("archives", 4_845, 5_661, "src/weft/jit/archive/*"),
     Purpose(
         "operators of the library for hosts",
         450,
@@ -144,10 +144,10 @@ PURPOSES = (
     Purpose(
         "tracing; shapes in Python",
         2_500,
-        3_328,
+        3_322,
         "src/weft/jit/tracing/* src/weft/jit/passes/shape*",
     ),
-    Purpose("IR, passes, code generation, programs in Python", 10_000, 13_241, "src/weft/jit/*"),
+    Purpose("IR, passes, code generation, programs in Python", 10_000, 13_210, "src/weft/jit/*"),
     Purpose(
         "interpreter, values, their bindings", 5_000, 6_992, "csrc/runtime/* csrc/bindings/jit*"
     ),
@@ -233,7 +233,7 @@ PURPOSES = (
     Purpose(
         "transforms of functions",
         1_600,
-        2_930,
+        2_927,
         "src/weft/func/* src/weft/autograd/forward_ad.py",
     ),
     Purpose(

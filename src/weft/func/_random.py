@@ -52,7 +52,8 @@ def _different(level: Level, op: Operator, given: Sequence[Any]) -> Any:
         if ranks and op.name not in _ALONG_ROWS and not (op.in_place and ranks[0] < max(ranks)):
             made = op.call([_aligned(level, each, max(ranks)) for each in given])
             return given[0] if op.in_place else level.wrap(made)
-    return level.one_by_one(op.name, op.call, list(_spread(level, given)))
+    spread = [level.wrap(level.expanded(v)) if isinstance(v, Tensor) else v for v in given]
+    return level.one_by_one(op.name, op.call, spread)
 
 
 _ALONG_ROWS = ("multinomial",)  # draws without replacement, from the elements of a row
@@ -63,10 +64,6 @@ def _aligned(level: Level, value: Any, rank: int) -> Any:
     if not isinstance(value, Tensor):
         return value
     return inserted(level.expanded(value), rank - value.dim())
-
-
-def _spread(level: Level, given: Sequence[Any]) -> Any:
-    return (level.wrap(level.expanded(v)) if isinstance(v, Tensor) else v for v in given)
 
 
 def _same(level: Level, op: Operator, given: Sequence[Any]) -> Any:

@@ -126,9 +126,9 @@ def _freeze_all(
 ) -> dict[str, tuple[Compiled, Function]]:
     """The frozen methods by name; what one of them still reads or sets is an attribute for all."""
     info = held._jit_info
+    forward = "__hooked__" if info.hooks or info.pre_hooks else "forward"
     sources = {
-        name: compiled_method(info, "__hooked__" if name == "forward" and _hooked(info) else name)
-        for name in methods
+        name: compiled_method(info, forward if name == "forward" else name) for name in methods
     }
     while True:
         found = {
@@ -144,10 +144,6 @@ def _freeze_all(
         if kept <= attributes or len(found) < 2:
             return found
         attributes = attributes | kept
-
-
-def _hooked(info: ModuleInfo) -> bool:
-    return bool(info.hooks or info.pre_hooks)
 
 
 def _is_object(held: RecursiveScriptModule, path: str) -> bool:

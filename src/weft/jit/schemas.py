@@ -135,7 +135,7 @@ class Operator:
         if self.is_builtin:
             return "reads_state" in self.tags
         return "random" in self.tags or any(
-            arg.type is ty.GENERATOR or _is_generator(arg.type) for arg in self.args
+            ty.GENERATOR in (arg.type, *arg.type.children) for arg in self.args
         )
 
     @cached_property
@@ -204,10 +204,6 @@ def _from_data(name: str) -> Callable[..., Any] | None:
         return _C.as_tensor(t, dtype=dtype, device=device)
 
     return {"aten::tensor": make, "aten::as_tensor": convert, "prim::NumToTensor": make}.get(name)
-
-
-def _is_generator(type_: ty.Type) -> bool:
-    return ty.GENERATOR in type_.children
 
 
 # ---- the index ----

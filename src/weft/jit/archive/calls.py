@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from weft.jit import schemas
 from weft.jit.ir import types as ty
-from weft.jit.ir.graph import Node
+from weft.jit.ir.graph import Node, Value
 from weft.jit.schema_parts import Arg
 
 # From this version on archives mean the operator as it is today.
@@ -40,15 +41,28 @@ def arguments(node: Node, texts: Sequence[str]) -> str:
 
 def in_places(node: Node, args: Sequence[Arg], texts: Sequence[str]) -> str:
     """Arguments by position, and by keyword where the schema says so, without the defaults."""
+    return joined(
+        (
+            arg.name,
+            text,
+            arg.kwarg_only or (node.kind, arg.name) in _BY_KEYWORD,
+            arg.has_default and is_constant(value, arg.default),
+        )
+        for arg, text, value in zip(args, texts, node.inputs)
+    )
+
+
+def joined(arguments: Iterable[tuple[str, str, bool, bool]]) -> str:
+    """Arguments of a call: the name and text of each, whether it is by keyword, and whether it is
+    the default, which is left out."""
     by_place: list[str] = []
     by_name: list[str] = []
     left_out = 0
-    for index, (arg, text) in enumerate(zip(args, texts)):
-        default = _is_default(node, index, arg)
-        if arg.kwarg_only or (node.kind, arg.name) in _BY_KEYWORD:
-            by_name += [] if default else [f"{arg.name}={text}"]
+    for name, text, is_keyword, is_default in arguments:
+        if is_keyword:
+            by_name += [] if is_default else [f"{name}={text}"]
             continue
-        left_out = left_out + 1 if default else 0
+        left_out = left_out + 1 if is_default else 0
         by_place.append(text)
     return ", ".join([*by_place[: len(by_place) - left_out], *by_name])
 
@@ -59,8 +73,8 @@ def takes_number(node: Node, index: int) -> bool:
     return index < len(args) and args[index].type is ty.NUMBER
 
 
-def _is_default(node: Node, index: int, arg: Arg) -> bool:
-    value = node.inputs[index]
-    if not arg.has_default or not value.is_constant:
+def is_constant(value: Value, held: Any) -> bool:
+    """Whether a value is that constant."""
+    if not value.is_constant or type(value.constant) is not type(held):
         return False
-    return type(value.constant) is type(arg.default) and bool(value.constant == arg.default)
+    return bool(value.constant == held)

@@ -200,28 +200,25 @@ def _zero_dimensional(number: Any, other: Tensor) -> Tensor:
     return _C.full([], number, dtype=result_type(number, other))
 
 
-def remainder(self: Any, other: Tensor) -> Tensor:
-    return _C.remainder(_zero_dimensional(self, other), other)
+def _number_first(name: str, function: Any) -> Callable[..., Any]:
+    def call(self: Any, other: Tensor) -> Tensor:
+        return function(_zero_dimensional(self, other), other)
+
+    call.__qualname__ = call.__name__ = name
+    return call
 
 
-def bitwise_and(self: Any, other: Tensor) -> Tensor:
-    return _C.bitwise_and(_zero_dimensional(self, other), other)
-
-
-def bitwise_or(self: Any, other: Tensor) -> Tensor:
-    return _C.bitwise_or(_zero_dimensional(self, other), other)
-
-
-def bitwise_xor(self: Any, other: Tensor) -> Tensor:
-    return _C.bitwise_xor(_zero_dimensional(self, other), other)
-
-
-def special_xlog1py(self: Any, other: Tensor) -> Tensor:
-    return special.xlog1py(_zero_dimensional(self, other), other)
-
-
-def special_zeta(self: Any, other: Tensor) -> Tensor:
-    return special.zeta(_zero_dimensional(self, other), other)
+NUMBER_FIRST = {
+    f"aten::{name}": _number_first(name, function)
+    for name, function in {
+        "remainder": _C.remainder,
+        "bitwise_and": _C.bitwise_and,
+        "bitwise_or": _C.bitwise_or,
+        "bitwise_xor": _C.bitwise_xor,
+        "special_xlog1py": special.xlog1py,
+        "special_zeta": special.zeta,
+    }.items()
+}
 
 
 @composed("aten::special_xlog1py")
@@ -232,14 +229,6 @@ def special_xlog1py_of_number(self: Tensor, other: Any) -> Tensor:
 @composed("aten::special_zeta")
 def special_zeta_of_number(self: Tensor, other: Any) -> Tensor:
     return special.zeta(self, _zero_dimensional(other, self))
-
-
-NUMBER_FIRST = {
-    f"aten::{function.__name__}": function
-    for function in (
-        remainder, bitwise_and, bitwise_or, bitwise_xor, special_xlog1py, special_zeta,
-    )
-}  # fmt: skip
 
 
 # Parts that may be written to: each has a history of its own --------------------------------------

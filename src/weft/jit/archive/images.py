@@ -227,31 +227,14 @@ def fractional_max_pool3d(
 # Borders ------------------------------------------------------------------------------------------
 
 
-@composed("aten::reflection_pad1d")
-def reflection_pad1d(self: Tensor, padding: list[int]) -> Tensor:
-    return F.pad(self, padding, "reflect")
+def _padding(name: str, mode: str) -> None:
+    def pad(self: Tensor, padding: list[int]) -> Tensor:
+        return F.pad(self, padding, mode)
+
+    pad.__qualname__ = pad.__name__ = name
+    composed(f"aten::{name}")(pad)
 
 
-@composed("aten::reflection_pad2d")
-def reflection_pad2d(self: Tensor, padding: list[int]) -> Tensor:
-    return F.pad(self, padding, "reflect")
-
-
-@composed("aten::reflection_pad3d")
-def reflection_pad3d(self: Tensor, padding: list[int]) -> Tensor:
-    return F.pad(self, padding, "reflect")
-
-
-@composed("aten::replication_pad1d")
-def replication_pad1d(self: Tensor, padding: list[int]) -> Tensor:
-    return F.pad(self, padding, "replicate")
-
-
-@composed("aten::replication_pad2d")
-def replication_pad2d(self: Tensor, padding: list[int]) -> Tensor:
-    return F.pad(self, padding, "replicate")
-
-
-@composed("aten::replication_pad3d")
-def replication_pad3d(self: Tensor, padding: list[int]) -> Tensor:
-    return F.pad(self, padding, "replicate")
+for _dims in (1, 2, 3):
+    _padding(f"reflection_pad{_dims}d", "reflect")
+    _padding(f"replication_pad{_dims}d", "replicate")

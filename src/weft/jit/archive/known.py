@@ -7,10 +7,11 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from weft.jit.archive.calls import is_constant, joined
 from weft.jit.archive.functions import COMPOSED, NUMBER_FIRST
 from weft.jit.archive.same import WRITTEN
 from weft.jit.ir import Function
-from weft.jit.ir.graph import Node, Value
+from weft.jit.ir.graph import Node
 
 # Their tensors are no quantised ones to PyTorch: a program that is saved has their code.
 _WRITTEN_OUT = "__torch__.weft.jit.archive.quantized"
@@ -53,24 +54,16 @@ def arguments(node: Node, function: Function, texts: Sequence[str]) -> str:
     found = _found(function)
     assert found is not None
     parameters = inspect.signature(found[1]).parameters
-    by_place: list[str] = []
-    by_name: list[str] = []
-    left_out = 0
-    for name, text, value in zip(function.arg_names, texts, node.inputs):
-        is_default = _is_same(value, parameters[name].default)
-        if name in BY_KEYWORD or parameters[name].kind is inspect.Parameter.KEYWORD_ONLY:
-            by_name += [] if is_default else [f"{name}={text}"]
-            continue
-        left_out = left_out + 1 if is_default else 0
-        by_place.append(text)
-    return ", ".join([*by_place[: len(by_place) - left_out], *by_name])
+    given = zip(function.arg_names, texts, node.inputs)
+    return joined(
+        (
+            name,
+            text,
+            name in BY_KEYWORD or parameters[name].kind is inspect.Parameter.KEYWORD_ONLY,
+            is_constant(value, parameters[name].default),
+        )
+        for name, text, value in given
+    )
 
 
 BY_KEYWORD = frozenset(("scale", "enable_gqa", "hermitian"))  # in PyTorch
-
-
-def _is_same(value: Value, default: Any) -> bool:
-    """Whether an argument is the constant that its default is."""
-    if not value.is_constant or type(value.constant) is not type(default):
-        return False
-    return bool(value.constant == default)

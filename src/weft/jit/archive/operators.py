@@ -68,7 +68,7 @@ class Operator(Sugared):
         if former is not None and self.version <= last:
             return c.sugar(former, call.range, self.kind).call(c, call)
         function = NUMBER_FIRST.get(self.kind)
-        if function is not None and _is_number_first(c, call):
+        if function is not None and _is_of_tensor(c, call, 1) and not _is_of_tensor(c, call):
             return c.sugar(function, call.range, self.kind).call(c, call)
         overloads = _of_types(c, self.kind, call)
         found = _try(c, overloads, call)
@@ -183,10 +183,6 @@ def _is_of_tensor(c: Compiler, call: Call, place: int = 0) -> bool:
     return arg is not None and c.type_of(arg.value, arg.range) is ty.TENSOR
 
 
-def _is_number_first(c: Compiler, call: Call) -> bool:
-    return _is_of_tensor(c, call, 1) and not _is_of_tensor(c, call)
-
-
 def _takes_tensor(operator: Any) -> bool:
     """Whether its first parameter may be a tensor, which no archive means as a number."""
     parameters = parameters_of(operator)
@@ -238,8 +234,4 @@ def _as_number(c: Compiler, result: Sugared, call: Call) -> Sugared:
     return result
 
 
-def _named(kind: str) -> Operator:
-    return Operator(kind, NEWEST, "{} is no operator of weft".format)
-
-
-set_named_operators(_named)
+set_named_operators(lambda kind: Operator(kind, NEWEST, "{} is no operator of weft".format))

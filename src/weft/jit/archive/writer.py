@@ -49,7 +49,10 @@ def save(
     >>> weft.jit.load(io.BytesIO(file.getvalue()))(weft.tensor([-1.0, 2.0]))
     tensor([0., 2.])
     """
-    extra = {f"extra/{name}": _bytes(data) for name, data in (_extra_files or {}).items()}
+    extra = {
+        f"extra/{name}": data.encode() if isinstance(data, str) else bytes(data)
+        for name, data in (_extra_files or {}).items()
+    }
     with LOCK:
         own, storages = _records_of(_module(m))
         records = {**extra, **own, **(_records(storages) if _records else {})}
@@ -61,10 +64,6 @@ def save(
         _write(f, "archive", records)
     else:
         raise TypeError(f"save: expected a path or a writable file, got {type(f).__name__}")
-
-
-def _bytes(data: str | bytes) -> bytes:
-    return data.encode() if isinstance(data, str) else bytes(data)
 
 
 def _module(program: Any) -> Any:

@@ -234,7 +234,8 @@ class Walk:
         self._put_dict("marks", {k: v for k, v in vars(function).items() if k not in _MADE})
         cells = dict(zip(code.co_freevars, function.__closure__ or ()))
         closure = {name: cell.cell_contents for name, cell in cells.items() if _is_set(cell)}
-        names = [text or "", *_names_in(code), *_texts(annotations.values())]
+        written = (each for each in annotations.values() if isinstance(each, str))
+        names = [text or "", *_names_in(code), *written]
         scopes = (closure, function.__globals__, *self._scopes)
         self._names(id(function), " ".join(names), scopes)
         self._overloads(function)
@@ -329,10 +330,6 @@ def _names_in(code: types.CodeType) -> Iterator[str]:
     for each in _nested(code):
         yield from each.co_names
         yield from each.co_freevars
-
-
-def _texts(values: Iterable[Any]) -> Iterator[str]:
-    return (value for value in values if isinstance(value, str))
 
 
 def _is_set(cell: Any) -> bool:

@@ -40,7 +40,7 @@ class Liveness:
             if node.kind == "prim::Constant":
                 continue
             outputs = node.outputs
-            self.unused[node] = [] if live.issuperset(outputs) else _not_in(outputs, live)
+            self.unused[node] = [value for value in outputs if value not in live]
             live.difference_update(outputs)
             if node.kind == "prim::Loop":
                 self._loop(node, live)
@@ -81,10 +81,6 @@ class Liveness:
                 used |= self.free(inner)
         self._free[block] = {value for value in used - made if not value.is_constant}
         return self._free[block]
-
-
-def _not_in(values: list[Value], live: set[Value]) -> list[Value]:
-    return [value for value in values if value not in live]
 
 
 def _ordered(values: set[Value]) -> list[Value]:

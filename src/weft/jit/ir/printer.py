@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def print_graph(graph: Graph, ranges: bool = True) -> str:
     """The text of a graph; `ranges` adds `# file:line:column` to the nodes that have one."""
     lines = [f"graph({_declare_all(graph.inputs)}):"]
-    lines.extend(_block_lines(graph.block, "  ", ranges))
+    lines.extend(line for line, _ in _numbered(graph.block, "  ", ranges))
     lines.append(f"  return ({_names(graph.returns)})")
     return "\n".join(lines) + "\n"
 
@@ -40,10 +40,6 @@ def lines_with_nodes(graph: Graph, ranges: bool = True) -> list[tuple[str, Node 
     inner = list(_numbered(graph.block, "  ", ranges))
     first = f"graph({_declare_all(graph.inputs)}):"
     return [(first, None), *inner, (f"  return ({_names(graph.returns)})", None)]
-
-
-def _block_lines(block: Block, indent: str, ranges: bool) -> Iterator[str]:
-    return (line for line, _ in _numbered(block, indent, ranges))
 
 
 def _numbered(block: Block, indent: str, ranges: bool) -> Iterator[tuple[str, Node | None]]:

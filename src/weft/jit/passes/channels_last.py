@@ -113,15 +113,12 @@ def _uses_otherwise(use: Use) -> bool:
     user = use.user
     if not isinstance(user, Node):
         return True
-    return not (_keeps_layout(user) or _is_image_of(user, use.index) or asks_shape(user))
+    is_image = has_tag(user, "convolution") and use.index == 0
+    return not (_keeps_layout(user) or is_image or asks_shape(user))
 
 
 def _is_listed(user: Node | Block, images: Container[Value]) -> bool:
     return isinstance(user, Node) and _is_list_of(user, images) and user.output in images
-
-
-def _is_image_of(node: Node, index: int) -> bool:
-    return has_tag(node, "convolution") and index == 0
 
 
 def _copy_for(graph: Graph, value: Value, user: Node | Block, index: int) -> None:

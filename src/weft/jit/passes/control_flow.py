@@ -83,7 +83,7 @@ def _condition_inside(node: Node) -> bool:
     """Within a branch the condition is known: uses of it become constants."""
     condition, changed = node.inputs[0], False
     for block, value in zip(node.blocks, (True, False)):
-        inside = [use for use in condition.uses if _use_is_within(use.user, block)]
+        inside = [use for use in condition.uses if use.user.is_within(block)]
         if not inside:
             continue
         with node.graph.inserting(at_start=block):
@@ -92,10 +92,6 @@ def _condition_inside(node: Node) -> bool:
             use.user.replace_use(use.index, known)
         changed = True
     return changed
-
-
-def _use_is_within(user: Node | Block, block: Block) -> bool:
-    return user.is_within(block)
 
 
 # ---- loops ----

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.autograd.grad_mode import no_grad
-from weft.jit.ir import Graph, Node, Value, optional_of
+from weft.jit.ir import Graph, Node, optional_of
 from weft.jit.ir.types import TENSOR
 from weft.jit.passes.operators import has_tag
 from weft.jit.passes.options import DEFAULT, Options
@@ -67,13 +67,9 @@ def _fold(layer: Node, norm: Node) -> None:
     graph = norm.graph
     with graph.inserting(before=layer):
         layer.set_input(1, graph.constant(weight))
-        layer.set_input(2, _optional(graph, bias))
+        layer.set_input(2, graph.constant(bias, optional_of(TENSOR)))
     norm.output.replace_all_uses_with(layer.output)
     norm.destroy()
-
-
-def _optional(graph: Graph, tensor: Any) -> Value:
-    return graph.constant(tensor, optional_of(TENSOR))
 
 
 def folded(

@@ -121,7 +121,7 @@ def _appends(made: Node) -> list[Node]:
             order.append((place, is_append))
             if is_append:
                 pending.append(user.output)
-    ordered = sorted(order, key=lambda entry: _position(entry[0]))
+    ordered = sorted(order, key=lambda entry: made.owner.position(entry[0]))
     appends: list[Node] = []
     for node, is_append in ordered:
         if not is_append or node.inputs[1] is made.output:
@@ -135,10 +135,6 @@ def _within(node: Node | None, block: Block) -> Node | None:
     while node is not None and node.owner is not block:
         node = node.owner.node
     return node
-
-
-def _position(node: Node) -> int:
-    return node.owner.position(node)
 
 
 run = alone(rule_of)

@@ -79,15 +79,11 @@ def _binary(
     OVERRIDES[name] = call
 
 
-def _floor_divide(a: Any, b: Any) -> Any:
-    return _aten.div(a, b, rounding_mode="floor")
-
-
 _binary("add", _aten.add, lambda a, b: _aten.add(b, a))
 _binary("subtract", _aten.sub, lambda a, b: _aten.rsub(b, a))
 _binary("multiply", _aten.mul, lambda a, b: _aten.mul(b, a))
 _binary("true_divide", _aten.div, lambda a, b: _aten.mul(_aten.reciprocal(b), a))
-_binary("floor_divide", _floor_divide)
+_binary("floor_divide", lambda a, b: _aten.div(a, b, rounding_mode="floor"))
 _binary("remainder", _aten.remainder)
 _binary("power", _aten.pow, lambda a, b: _aten.pow(a, b))
 _binary("and", _aten.bitwise_and, lambda a, b: _aten.bitwise_and(b, a))
@@ -293,11 +289,9 @@ def _backward(
 
 
 OVERRIDES["retain_grad"] = lambda rec, self: original(rec, "retain_grad", self)
-OVERRIDES["as_subclass"] = lambda rec, self, type: _subclass(rec, self, type)
-
-
-def _subclass(rec: Recorder, self: Tensor, type: Any) -> Tensor:
-    return rec.builtin("aten::alias", [rec.tensor(self)], original(rec, "as_subclass", self, type))
+OVERRIDES["as_subclass"] = lambda rec, self, type: rec.builtin(
+    "aten::alias", [rec.tensor(self)], original(rec, "as_subclass", self, type)
+)
 
 
 def unsupported(what: str) -> NoReturn:

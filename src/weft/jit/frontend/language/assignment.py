@@ -206,9 +206,8 @@ def _assign_declared(
     if isinstance(target, ast.Name):
         c.scope.declare(target.id, wanted)
         made = c.convert(held, wanted, range, target.id, strict=True)
-        keeps = isinstance(wanted, ty.OptionalType | ty.UnionType) or wanted in (ty.ANY, ty.NUMBER)
-        if made.type != wanted and not keeps:
-            made = c.emit("prim::unchecked_cast", (made,), wanted) if _named(wanted) else made
+        if made.type != wanted and isinstance(wanted, ty.InterfaceType):
+            made = c.emit("prim::unchecked_cast", (made,), wanted)
         simple = Simple(made)
         if not made.has_uses:
             _name_value(simple, target.id)
@@ -219,10 +218,6 @@ def _assign_declared(
         made = c.emit("prim::unchecked_cast", (made,), wanted)
     c.assign(target, Simple(made), range)
     return FALLS
-
-
-def _named(type: ty.Type) -> bool:
-    return isinstance(type, ty.InterfaceType)
 
 
 @statement(ast.AugAssign)

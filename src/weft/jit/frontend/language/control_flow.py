@@ -110,14 +110,10 @@ def join(
     return exits, merged  # type: ignore[return-value]
 
 
-def _needs(side: Side) -> bool:
-    return bool(side.exits & _KEEP)
-
-
 def _merge_name(
     c: Compiler, node: Node, sides: Sequence[Side], pair: Any, range: SourceRange, name: str
 ) -> Sugared | Undefined:
-    needed = [_needs(side) for side in sides]
+    needed = [bool(side.exits & _KEEP) for side in sides]
     for value, side in zip(pair, sides):
         missing = value is None or isinstance(value, Undefined)
         # break and continue of an unrolled loop lead to code behind it that sees its variables.

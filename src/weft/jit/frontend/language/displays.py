@@ -42,25 +42,6 @@ def _tuple(c: Compiler, node: ast.Tuple, hint: ty.Type | None) -> Sugared:
     return TupleLiteral(items, range=c.range(node))
 
 
-def spread(c: Compiler, nodes: Sequence[ast.expr]) -> list[Sugared]:
-    """The items of a display, with *x for tuples of known length taken apart."""
-    items: list[Sugared] = []
-    for node in nodes:
-        if isinstance(node, ast.Starred):
-            inner = c.argument(node.value)  # a generator too
-            parts = inner.unrolled(c, c.range(node))
-            if parts is None:
-                fail(
-                    f"*: expected a tuple, whose length is known, got {inner.describe()}",
-                    c.range(node),
-                    "the items one by one, or a + b for lists",
-                )
-            items.extend(parts)
-        else:
-            items.append(c.expr(node))
-    return items
-
-
 @expression(ast.Starred)
 def _starred(c: Compiler, node: ast.Starred, hint: ty.Type | None) -> Sugared:
     fail("*: expected it inside a call, a list or a tuple, got it alone", c.range(node))

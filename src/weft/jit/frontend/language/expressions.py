@@ -124,7 +124,7 @@ def _call(c: Compiler, node: ast.Call, hint: ty.Type | None) -> Sugared:
     args: list[Arg] = []
     for item in node.args:
         if isinstance(item, ast.Starred):
-            args.extend(Arg(each, c.range(item)) for each in _star_argument(c, item))
+            args.extend(Arg(each, c.range(item)) for each in star_argument(c, item))
         else:
             args.append(Arg(c.argument(item), c.range(item)))
     kwargs: dict[str, Arg] = {}
@@ -136,7 +136,7 @@ def _call(c: Compiler, node: ast.Call, hint: ty.Type | None) -> Sugared:
     return called.call(c, Call(range, args, kwargs, hint))
 
 
-def _star_argument(c: Compiler, item: ast.Starred) -> list[Sugared]:
+def star_argument(c: Compiler, item: ast.Starred) -> list[Sugared]:
     """*x in a call: the items of a tuple, or a list of ints for an operator that takes sizes."""
     inner = c.argument(item.value)
     parts = inner.unrolled(c, c.range(item))

@@ -142,7 +142,7 @@ def compile_body(
     range = c.range(node)
     modes = decorated_modes(function)
     try:
-        leaves = [_enter_decorated(c, mode, range) for mode in modes]
+        leaves = [verb["enter_decorated"](c, mode, range) for mode in modes]
         held = body_result(c, node)
         for leave in reversed(leaves):
             c.node(leave, (), (), range=range)
@@ -172,10 +172,6 @@ def decorated_modes(function: Any) -> list[bool | autocast]:
             modes += verb["decorated_mode"](held)
         function = getattr(function, "__wrapped__", None)
     return modes
-
-
-def _enter_decorated(c: Compiler, mode: bool | autocast, range: SourceRange) -> str:
-    return verb["enter_decorated"](c, mode, range)
 
 
 def _returned(c: Compiler, held: Sugared, range: SourceRange) -> Value:

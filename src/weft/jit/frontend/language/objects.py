@@ -18,7 +18,11 @@ from weft.jit.frontend.language.calls import BuiltinFunction, convert_arguments,
 from weft.jit.frontend.language.comparison import contains_value
 from weft.jit.frontend.language.conversions import CONSTANTS, constant_value, enum_constant, plain
 from weft.jit.frontend.language.functions import FunctionValue
-from weft.jit.frontend.language.generic import GenericFunction, PythonFunction
+from weft.jit.frontend.language.generic import (
+    GenericFunction,
+    PythonFunction,
+    signature_of_overload,
+)
 from weft.jit.frontend.language.python_objects import PythonModule, PythonObject
 from weft.jit.frontend.library.special_calls import builtin_of
 from weft.jit.frontend.registry import verb
@@ -30,9 +34,7 @@ from weft.jit.frontend.types.names import is_library
 from weft.jit.frontend.types.signatures import (
     Compiled,
     Parameter,
-    defaults_of,
     parameter_of,
-    signature_of,
     type_or_tensor,
 )
 from weft.jit.frontend.values import UNKNOWN, Arg, Call, Dots, Known, Simple, Sugared, TupleLiteral
@@ -248,12 +250,9 @@ class IgnoredFunction(Sugared):
         return ("ignored", self.function, self.owner)
 
     def _signature(self) -> tuple[list[Parameter], ty.Type]:
-        code = code_of(self.function)
-        node: Any = definition(code, self.function.__name__)
-        annotations = Annotations(code, resolver_of_function(self.function))
-        is_method = self.owner is not None
-        signature = signature_of(node, code, annotations, defaults_of(self.function), is_method)
-        declared = signature.parameters[1:] if is_method else signature.parameters
+        is_method, code = self.owner is not None, code_of(self.function)
+        signature = signature_of_overload(self.function, is_method)
+        declared = signature.parameters[is_method:]
         parameters = [parameter_of(each, type_or_tensor(each, code), code) for each in declared]
         return parameters, signature.returns or ty.TENSOR
 

@@ -14,7 +14,7 @@ from weft import _C
 from weft._C import Tensor
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.language.calls import BuiltinFunction, convert_arguments
-from weft.jit.frontend.language.displays import spread
+from weft.jit.frontend.language.expressions import star_argument
 from weft.jit.frontend.language.functions import FunctionValue
 from weft.jit.frontend.language.generic import PythonFunction
 from weft.jit.frontend.language.isinstance_test import isinstance_call
@@ -162,7 +162,7 @@ def _fork(c: Compiler, node: ast.Call, hint: ty.Type | None) -> Sugared:
     args = []
     for item in node.args[1:]:
         if isinstance(item, ast.Starred):
-            args += [Arg(each, c.range(item)) for each in spread(c, [item])]
+            args += [Arg(each, c.range(item)) for each in star_argument(c, item)]
         else:
             args.append(Arg(c.argument(item), c.range(item)))
     kwargs = {}

@@ -117,7 +117,7 @@ class Annotations:
             return GENERIC
         return self.of_object(self.object(node), range)
 
-    def _of_text(self, text: str, node: ast.expr) -> Any:
+    def _of_text(self, text: str, node: ast.expr | ast.arg) -> Any:
         try:
             inner = parse(text.strip(), mode="eval").body
         except (SyntaxError, ValueError):

@@ -42,9 +42,10 @@ def class_attribute(c: Compiler, v: Value, name: str, range: SourceRange) -> Sug
         if name in v.type.methods:
             return ReadyMethod(v, name)
         fail(f"{v.type.name}: expected an attribute it has, got {name!r}", range)
-    found = _module_attribute(c, info, v, name, range)
-    if found is not None:
-        return found
+    if isinstance(info, ModuleInfo):
+        found = module_member(c, info, v, name, range)
+        if found is not None:
+            return found
     return member(c, info, v, info.find(name), name, range)
 
 
@@ -61,12 +62,6 @@ def _set_value(c: Compiler, info: ClassInfo, value: Value, name: str, range: Sou
 
     is_unset = c.apply("aten::__is__", range, Simple(value), c.none()).value(c, range)
     return c.either(is_unset, known, missing, lambda: c.cast(value, known), range)
-
-
-def _module_attribute(
-    c: Compiler, info: ClassInfo, v: Value, name: str, range: SourceRange
-) -> Sugared | None:
-    return module_member(c, info, v, name, range) if isinstance(info, ModuleInfo) else None
 
 
 def member(

@@ -117,7 +117,9 @@ def _as_container(value: Any, type: ty.Type) -> Any:
         return _as_items(value, [type.elem] * len(value))
     if isinstance(type, ty.TupleType) and len(value) == len(type.elems):
         items = _as_items(list(value), type.elems)
-        return MISSING if items is MISSING else _tuple_like(value, items)
+        if items is MISSING:
+            return MISSING
+        return value.__class__(*items) if hasattr(value, "_fields") else tuple(items)
     known = type is ty.ANY and type_of_value(value) is not None
     return value if known else MISSING
 
@@ -125,10 +127,6 @@ def _as_container(value: Any, type: ty.Type) -> Any:
 def _as_items(values: Sequence[Any], types: Sequence[ty.Type]) -> Any:
     items = [as_type(value, type) for value, type in zip(values, types)]
     return MISSING if any(item is MISSING for item in items) else items
-
-
-def _tuple_like(value: Any, items: Sequence[Any]) -> Any:
-    return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
 
 
 def static_attribute(cls: type, name: str, default: Any) -> Any:

@@ -81,7 +81,7 @@ def signature_of(
         elif arg.annotation is not None:
             type_ = annotations.read(arg.annotation)
         elif arg.type_comment is not None:
-            type_ = annotations._of_text(arg.type_comment, _as_expression(arg))
+            type_ = annotations._of_text(arg.type_comment, arg)
         else:
             type_ = commented.get(arg)
         if arg.arg.endswith("dtype") and not (generic or code.is_archived):
@@ -98,10 +98,6 @@ def signature_of(
     if isinstance(node, ast.FunctionDef) and node.returns is not None:
         returns = annotations.read(node.returns)
     return Signature(parameters, None if returns is GENERIC else returns, args.vararg)
-
-
-def _as_expression(arg: ast.arg) -> ast.expr:
-    return ast.copy_location(ast.Name(arg.arg, ast.Load()), arg)
 
 
 def _type_comment(
