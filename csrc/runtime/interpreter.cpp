@@ -133,6 +133,18 @@ Value run(RegisterStack& stack) {
 #undef UNARY
 #undef BINARY
 
+      // Instructions that are one function of what they name.
+#define BY_SITE(id)                                    \
+  CASE(id) {                                           \
+    interpreter::id({registers, function}, *ip->site); \
+    NEXT();                                            \
+  }
+#define OF_VALUE(id)                                      \
+  CASE(id) {                                              \
+    registers[ip->a] = interpreter::id(registers[ip->b]); \
+    NEXT();                                               \
+  }
+
       // ---- registers ----
       CASE(move_scalar) {
         copy_bits(registers + ip->a, registers + ip->b);
@@ -217,12 +229,12 @@ Value run(RegisterStack& stack) {
       // ---- calls ----
       CASE(call_operator) {
         credit -= interrupt::kOperatorCost;
-        interpreter::call_operator(*function, *ip->site, registers, constants);
+        interpreter::call_operator<false>(*function, *ip->site, registers, constants);
         NEXT();
       }
       CASE(call_reusing) {
         credit -= interrupt::kOperatorCost;
-        interpreter::call_reusing(*function, *ip->site, registers, constants);
+        interpreter::call_operator<true>(*function, *ip->site, registers, constants);
         NEXT();
       }
       CASE(call_function) {
@@ -233,18 +245,9 @@ Value run(RegisterStack& stack) {
         callee = &interpreter::find_method({registers, function}, *ip->site);
         goto call;
       }
-      CASE(call_external) {
-        interpreter::call_external({registers, function}, *ip->site);
-        NEXT();
-      }
-      CASE(fork) {
-        interpreter::fork({registers, function}, *ip->site);
-        NEXT();
-      }
-      CASE(wait) {
-        registers[ip->a] = interpreter::wait(registers[ip->b]);
-        NEXT();
-      }
+      BY_SITE(call_external)
+      BY_SITE(fork)
+      OF_VALUE(wait)
       CASE(run_group) {
         credit -= interrupt::kOperatorCost;
         const Site& site = *ip->site;
@@ -259,32 +262,14 @@ Value run(RegisterStack& stack) {
         context.release(site);
         JUMP(ip + 2);
       }
-      CASE(print) {
-        interpreter::print({registers, function}, *ip->site);
-        NEXT();
-      }
+      BY_SITE(print)
 
       // ---- containers and objects ----
-      CASE(make_list) {
-        interpreter::make_list({registers, function}, *ip->site);
-        NEXT();
-      }
-      CASE(make_dict) {
-        interpreter::make_dict({registers, function}, *ip->site);
-        NEXT();
-      }
-      CASE(make_tuple) {
-        interpreter::make_tuple({registers, function}, *ip->site);
-        NEXT();
-      }
-      CASE(unpack_tuple) {
-        interpreter::unpack_tuple({registers, function}, *ip->site);
-        NEXT();
-      }
-      CASE(unpack_list) {
-        interpreter::unpack_list({registers, function}, *ip->site);
-        NEXT();
-      }
+      BY_SITE(make_list)
+      BY_SITE(make_dict)
+      BY_SITE(make_tuple)
+      BY_SITE(unpack_tuple)
+      BY_SITE(unpack_list)
       CASE(get_item) {
         registers[ip->a] = interpreter::get_item(registers[ip->b], ip->imm);
         NEXT();
@@ -329,14 +314,8 @@ Value run(RegisterStack& stack) {
         interpreter::slot_of(registers[ip->a], ip->imm) = registers[ip->b];
         NEXT();
       }
-      CASE(enum_name) {
-        registers[ip->a] = interpreter::enum_name(registers[ip->b]);
-        NEXT();
-      }
-      CASE(enum_value) {
-        registers[ip->a] = interpreter::enum_value(registers[ip->b]);
-        NEXT();
-      }
+      OF_VALUE(enum_name)
+      OF_VALUE(enum_value)
       CASE(is_instance) {
         put(registers + ip->a, matches(*ip->type, registers[ip->b]));
         NEXT();

@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cstring>
+#include <optional>
 
 #include "core/profiler.h"
 #include "ops/donation.h"
@@ -106,28 +107,20 @@ inline const Operator& operator_of(Site& site) {
   return op ? *op : resolve(site);
 }
 
+// `reuses`: the result may take the memory of an operand that dies.
+template <bool reuses>
 inline void call_operator(const Function& function, Site& site, Value* registers,
                           const Value* constants) {
   const Operator& op = operator_of(site);
   Value* results = registers + function.objects + function.scalars;
   Value* args = results + function.scratch;
   gather(site, op, registers, constants, args);
-  call(op, function, site, registers, args, results);
-  for (uint16_t place : site.releases) registers[place] = Value();
-}
-
-inline void call_reusing(const Function& function, Site& site, Value* registers,
-                         const Value* constants) {
-  const Operator& op = operator_of(site);
-  Value* results = registers + function.objects + function.scalars;
-  Value* args = results + function.scratch;
-  gather(site, op, registers, constants, args);
-  if (const Tensor* donor = find_donor(site, args)) {
-    const tile::Donation donation(*donor);
-    call(op, function, site, registers, args, results);
-  } else {
-    call(op, function, site, registers, args, results);
+  std::optional<tile::Donation> donation;
+  if constexpr (reuses) {
+    if (const Tensor* donor = find_donor(site, args)) donation.emplace(*donor);
   }
+  call(op, function, site, registers, args, results);
+  donation.reset();
   for (uint16_t place : site.releases) registers[place] = Value();
 }
 
