@@ -61,7 +61,7 @@ PURPOSES = (
         "src/weft/_ops/quantized.py "
         "src/weft/jit/archive/quantized* src/weft/jit/passes/quantized.py",
     ),
-    Purpose("archives", 4_845, 5_661, "src/weft/jit/archive/*"),
+    Purpose("archives", 4_845, 5_646, "src/weft/jit/archive/*"),
     Purpose(
         "operators of the library for hosts",
         450,
@@ -144,10 +144,10 @@ PURPOSES = (
     Purpose(
         "tracing; shapes in Python",
         2_500,
-        3_322,
+        3_316,
         "src/weft/jit/tracing/* src/weft/jit/passes/shape*",
     ),
-    Purpose("IR, passes, code generation, programs in Python", 10_000, 13_210, "src/weft/jit/*"),
+    Purpose("IR, passes, code generation, programs in Python", 10_000, 13_204, "src/weft/jit/*"),
     Purpose(
         "interpreter, values, their bindings", 5_000, 6_964, "csrc/runtime/* csrc/bindings/jit*"
     ),

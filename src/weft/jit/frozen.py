@@ -18,7 +18,7 @@ from weft.jit.passes import conv_bn, freezing
 from weft.jit.passes.options import DEFAULT
 from weft.jit.pipeline import freeze as freeze_method
 from weft.jit.pipeline import optimize_graph
-from weft.jit.script_module import RecursiveScriptModule
+from weft.jit.script_module import RecursiveScriptModule, filled
 
 
 class FrozenInfo(ModuleInfo):
@@ -260,16 +260,8 @@ def _add(info: FrozenInfo, name: str, source: Compiled, function: Function) -> N
 def _filled(
     held: RecursiveScriptModule, info: FrozenInfo, children: dict[str, RecursiveScriptModule]
 ) -> RecursiveScriptModule:
-    obj = class_of(info.type).new()
-    made = RecursiveScriptModule(info, obj, None)
-    for name, declared in info.type.attributes.items():
-        if declared.kind == "constant" or declared.type is ty.NONE:
-            continue
-        if declared.kind == "module":
-            made._children[name] = children[name]
-            setattr(obj, name, children[name]._jit_object)
-        else:
-            setattr(obj, name, getattr(held, name))
+    made = RecursiveScriptModule(info, class_of(info.type).new(), None)
+    filled(made, children.__getitem__, lambda name: getattr(held, name))
     if "training" not in info.type.attributes:
         object.__setattr__(made, "training", False)
     return made

@@ -8,7 +8,29 @@ from typing import Any
 from weft import _C
 
 
-class ScriptList(MutableSequence[Any]):
+class _Shared:
+    """A container of a program, of which Python reads and writes copies."""
+
+    def __init__(self, items: Any) -> None:
+        self._jit_container = _C.JitContainer(items)
+
+    def __len__(self) -> int:
+        return len(self._jit_container.read())
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._jit_container.read()[key]
+
+    def __eq__(self, other: object) -> bool:
+        held = other._jit_container.read() if isinstance(other, _Shared) else other
+        return bool(self._jit_container.read() == held)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(self._jit_container.read())
+
+
+class ScriptList(_Shared, MutableSequence[Any]):
     """A list that is passed to programs by reference: both sides see every change.
 
     Its items are of one type; TypeError for others. An empty one holds tensors.
@@ -24,13 +46,7 @@ class ScriptList(MutableSequence[Any]):
     """
 
     def __init__(self, items: Iterable[Any]) -> None:
-        self._jit_container = _C.JitContainer(list(items))
-
-    def __len__(self) -> int:
-        return len(self._jit_container.read())
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._jit_container.read()[index]
+        super().__init__(list(items))
 
     def __setitem__(self, index: Any, value: Any) -> None:
         items = self._jit_container.read()
@@ -50,31 +66,15 @@ class ScriptList(MutableSequence[Any]):
         """Sorts the items in place."""
         self._jit_container.write(sorted(self._jit_container.read(), reverse=reverse))
 
-    def __eq__(self, other: object) -> bool:
-        return self._jit_container.read() == (
-            list(other) if isinstance(other, ScriptList) else other
-        )
 
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return repr(self._jit_container.read())
-
-
-class ScriptDict(MutableMapping[Any, Any]):
+class ScriptDict(_Shared, MutableMapping[Any, Any]):
     """A dict that is passed to programs by reference: both sides see every change."""
 
     def __init__(self, items: Mapping[Any, Any]) -> None:
-        self._jit_container = _C.JitContainer(dict(items))
-
-    def __len__(self) -> int:
-        return len(self._jit_container.read())
+        super().__init__(dict(items))
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._jit_container.read())
-
-    def __getitem__(self, key: Any) -> Any:
-        return self._jit_container.read()[key]
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self._jit_container.write({**self._jit_container.read(), key: value})
@@ -83,13 +83,3 @@ class ScriptDict(MutableMapping[Any, Any]):
         items = self._jit_container.read()
         del items[key]
         self._jit_container.write(items)
-
-    def __eq__(self, other: object) -> bool:
-        return self._jit_container.read() == (
-            dict(other) if isinstance(other, ScriptDict) else other
-        )
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return repr(self._jit_container.read())

@@ -298,20 +298,32 @@ class RecursiveScriptModule(Program, Savable, ScriptModule):
         info = self._jit_info
         made = object.__new__(type(self) if isinstance(self, InPlace) else RecursiveScriptModule)
         RecursiveScriptModule.__init__(made, info, class_of(info.type).new(), self._jit_python)
-        for name, declared in info.type.attributes.items():
-            if declared.kind == MODULE and declared.type is not ty.NONE:
-                child = convert(self._children[name])
-                made._children[name] = child
-                setattr(made._jit_object, name, child._jit_object)
-            elif declared.kind != "constant" and declared.type is not ty.NONE:
-                setattr(made._jit_object, name, convert(getattr(self._jit_object, name)))
-        return made
+        return filled(
+            made,
+            lambda name: convert(self._children[name]),
+            lambda name: convert(getattr(self._jit_object, name)),
+        )
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise RuntimeError(
             f"pickle: expected an object that is no program, got a compiled {self.original_name}; "
             "use its state_dict()"
         )
+
+
+def filled(
+    made: RecursiveScriptModule, child_of: Callable[[str], Any], value_of: Callable[[str], Any]
+) -> RecursiveScriptModule:
+    """A new module, with the submodules and values that its type declares."""
+    for name, declared in made._jit_info.type.attributes.items():
+        if declared.kind == "constant" or declared.type is ty.NONE:
+            continue
+        if declared.kind == MODULE:
+            made._children[name] = child_of(name)
+            setattr(made._jit_object, name, made._children[name]._jit_object)
+        else:
+            setattr(made._jit_object, name, value_of(name))
+    return made
 
 
 # From a Python module -------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from weft import _C
 from weft.jit.ir import Block, Graph, Node
 from weft.jit.ir import types as ty
 from weft.jit.ir.value import Value
+from weft.jit.passes import control_flow
 
 
 def keep_tensor(graph: Graph, node: Node) -> None:
@@ -97,30 +98,14 @@ def _split_tuple(graph: Graph, node: Node, index: int) -> bool:
 
 def drop_unchanged(node: Node) -> None:
     """What a loop or an If gives is left out where it is a value from before."""
-    if node.kind == "prim::Loop":
-        _drop_carried(node)
-    elif node.kind == "prim::If":
-        yes, no = node.blocks
-        for index in reversed(range(len(node.outputs))):
-            value = yes.returns[index]
-            if value is no.returns[index] and value.type == node.outputs[index].type:
-                yes.remove_return(index)
-                no.remove_return(index)
+    for index in reversed(range(len(node.outputs))):
+        if node.kind == "prim::Loop":
+            control_flow.drop_unchanged(node, index)
+        elif node.kind == "prim::If":
+            value, other = (block.returns[index] for block in node.blocks)
+            if value is other and value.type == node.outputs[index].type:
                 node.outputs[index].replace_all_uses_with(value)
-                node.remove_output(index)
-
-
-def _drop_carried(loop: Node) -> None:
-    body = loop.blocks[0]
-    for index in reversed(range(len(loop.outputs))):
-        param, before = body.params[index + 1], loop.inputs[index + 2]
-        if body.returns[index + 1] is param and before.type == param.type:
-            body.remove_return(index + 1)
-            param.replace_all_uses_with(before)
-            loop.outputs[index].replace_all_uses_with(before)
-            body.remove_param(index + 1)
-            loop.remove_input(index + 2)
-            loop.remove_output(index)
+                control_flow.remove_if_output(node, index)
 
 
 def leave_out(node: Node, value: Value) -> None:

@@ -224,12 +224,11 @@ class AliasAnalysis:
                 for other in others:
                     self._same(output, other)
         elif kind == "weft::Fused":
-            for values, params in ((node.inputs, node.blocks[0].params),):
-                for value, param in zip(values, params):
-                    self._same(value, param)
+            for value, param in zip(node.inputs, node.blocks[0].params):
+                self._same(value, param)
             for output, value in zip(node.outputs, node.blocks[0].returns):
                 self._same(output, value)
-        elif kind in ("prim::unchecked_cast",):
+        elif kind == "prim::unchecked_cast":
             self._same(node.output, node.inputs[0])
         elif kind in ("prim::TupleConstruct", "prim::ListConstruct", "prim::DictConstruct"):
             for value in node.inputs:

@@ -108,11 +108,20 @@ def _loop(node: Node, work: Rewriter) -> bool:
         return True
     changed = False
     for index in reversed(range(len(node.outputs))):
-        changed |= _unchanged(node, index)
+        changed |= drop_unchanged(node, index)
     return changed
 
 
-def _unchanged(node: Node, index: int) -> bool:
+def remove_loop_output(node: Node, index: int) -> None:
+    """Takes away a carried value that nobody uses, in the loop or behind it."""
+    body = node.blocks[0]
+    body.remove_return(index + 1)
+    body.remove_param(index + 1)
+    node.remove_input(index + 2)
+    node.remove_output(index)
+
+
+def drop_unchanged(node: Node, index: int) -> bool:
     """A carried value that each trip hands on as it is: inside and after, the value before."""
     body, output = node.blocks[0], node.outputs[index]
     before, param = node.inputs[index + 2], body.params[index + 1]
@@ -120,10 +129,7 @@ def _unchanged(node: Node, index: int) -> bool:
         return False
     param.replace_all_uses_with(before)
     output.replace_all_uses_with(before)
-    body.remove_return(index + 1)
-    body.remove_param(index + 1)
-    node.remove_input(index + 2)
-    node.remove_output(index)
+    remove_loop_output(node, index)
     return True
 
 

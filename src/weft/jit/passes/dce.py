@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from weft.jit.ir.graph import Block, Node, Value
-from weft.jit.passes.control_flow import remove_if_output
+from weft.jit.passes.control_flow import remove_if_output, remove_loop_output
 from weft.jit.passes.effects import effects_of_kind, is_removable
 from weft.jit.passes.rewriting import Rewriter, Rule, alone
 
@@ -50,10 +50,7 @@ def _loop(node: Node, work: Rewriter) -> bool:
             body.set_return(index + 1, param)  # so that nobody uses what made it
             changed = True
         if not output.has_uses and len(param.uses) == 1:
-            body.remove_return(index + 1)
-            body.remove_param(index + 1)
-            node.remove_input(index + 2)
-            node.remove_output(index)
+            remove_loop_output(node, index)
             changed = True
     return changed
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from weft.jit.ir import Node, TupleType, Type, Value
 from weft.jit.ir.graph import Block
+from weft.jit.passes.control_flow import remove_loop_output
 from weft.jit.passes.rewriting import Rewriter, Rule, alone
 
 _TAKES_APART = frozenset(("prim::TupleIndex", "prim::TupleUnpack"))
@@ -118,10 +119,7 @@ def _split_loop(node: Node, work: Rewriter) -> bool:
             whole = graph.emit("prim::TupleConstruct", fresh, [output.type], range=node.range)
         param.replace_all_uses_with(whole.output)
         _rebuilt_after(node, output, [node.add_output(elem) for elem in output.type.elems])
-        body.remove_return(index + 1)
-        body.remove_param(index + 1)
-        node.remove_input(index + 2)
-        node.remove_output(index)
+        remove_loop_output(node, index)
         changed = True
     return changed
 

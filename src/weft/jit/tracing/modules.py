@@ -11,7 +11,7 @@ from weft.jit.frontend.types.module_types import ModuleInfo
 from weft.jit.frontend.types.names import qualified_name, unique_name
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
-from weft.jit.script_module import RecursiveScriptModule
+from weft.jit.script_module import RecursiveScriptModule, filled
 from weft.nn.modules.module import Module
 
 if TYPE_CHECKING:
@@ -67,18 +67,12 @@ def wrap(
         return module
     if id(module) in made:
         return made[id(module)]
-    obj = class_of(info.type).new()
-    result = made[id(module)] = cls(info, obj, module)
-    for name, declared in info.type.attributes.items():
-        if declared.type is ty.NONE:
-            continue
-        value = getattr(module, name)
-        if declared.kind == "module":
-            child = wrap(value, info.children[name], made)
-            result._children[name] = child
-            value = child._jit_object
-        setattr(obj, name, value)
-    return result
+    result = made[id(module)] = cls(info, class_of(info.type).new(), module)
+    return filled(
+        result,
+        lambda name: wrap(getattr(module, name), info.children[name], made),
+        lambda name: getattr(module, name),
+    )
 
 
 class Attributes:
