@@ -23,6 +23,10 @@ struct Geometry {
   bool is_depthwise() const { return groups > 1 && group_in() == 1; }
   // Every kernel sees one channel: with few taps a matrix product has too little to share.
   bool is_single_channel() const { return group_in() == 1 && (groups > 1 || taps() <= 25); }
+  // The same of kernels that see few, each for itself.
+  bool is_thin() const {
+    return is_single_channel() || (groups > 1 && group_out() == 1 && group_in() <= 8 && taps() > 1);
+  }
   // The unrolled image is the image itself.
   bool is_pointwise() const {
     return taps() == 1 && stride_h == 1 && stride_w == 1 && pad_h == 0 && pad_w == 0;

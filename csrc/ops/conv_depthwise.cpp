@@ -36,26 +36,29 @@ int64_t grain(const Geometry& g) {
   return (int64_t{1} << 16) / std::max<int64_t>(1, g.taps() * g.positions()) + 1;
 }
 
-// Forward by planes: each input plane is padded once for all of its kernels.
+// Forward by planes: each input plane is padded once for all kernels of its group.
 template <class T>
 void forward_planes(const Geometry& g, const T* input, const T* weight, const T* bias, T* out) {
-  const int64_t multiplier = g.group_out();
+  const int64_t kernels = g.group_out(), channels = g.group_in();
   const PaddedPlane padded{g.height, g.width, g.pad_h, g.pad_w};
   const PlaneTaps taps{g.kernel_h, g.kernel_w,   g.dilation_h, g.dilation_w,
                        g.stride_h, g.out_height, g.out_width};
-  parallel_for(g.batch * g.in_channels, grain(g) / multiplier + 1, [&](int64_t begin, int64_t end) {
-    Scratch<T> plane(padded.elements());
-    std::fill_n(plane.data(), padded.elements(), T(0));
-    for (int64_t p = begin; p < end; ++p) {
-      fill_plane(padded, input + p * g.in_plane(), plane.data());
-      const int64_t first = p % g.in_channels * multiplier;
-      T* to = out + p * multiplier * g.positions();
-      for (int64_t o = first; o < first + multiplier; ++o, to += g.positions()) {
-        correlate_plane(taps, padded.line(), plane.data(), weight + o * g.taps(),
-                        bias ? bias[o] : T(0), false, to);
-      }
-    }
-  });
+  parallel_for(
+      g.batch * g.groups, grain(g) / (kernels * channels) + 1, [&](int64_t p, int64_t end) {
+        Scratch<T> plane(padded.elements());
+        std::fill_n(plane.data(), padded.elements(), T(0));
+        for (; p < end; ++p) {
+          for (int64_t c = 0; c < channels; ++c) {
+            fill_plane(padded, input + (p * channels + c) * g.in_plane(), plane.data());
+            for (int64_t k = 0; k < kernels; ++k) {
+              const int64_t o = p % g.groups * kernels + k;
+              correlate_plane(
+                  taps, padded.line(), plane.data(), weight + (o * channels + c) * g.taps(),
+                  bias && c == 0 ? bias[o] : T(0), c > 0, out + (p * kernels + k) * g.positions());
+            }
+          }
+        }
+      });
 }
 
 // The gradient of the input by planes: of a stride of 1 it is such a convolution of the gradient,

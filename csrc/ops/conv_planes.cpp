@@ -115,7 +115,7 @@ void forward_unrolled(const Geometry& g, const T* input, const T* weight, const 
 
 template <class T>
 void forward(const Geometry& g, const T* input, const T* weight, const T* bias, T* out) {
-  if (g.is_depthwise() || (has_planes<T> && g.stride_w == 1 && g.is_single_channel())) {
+  if (g.is_depthwise() || (has_planes<T> && g.stride_w == 1 && g.is_thin())) {
     return depthwise_forward(g, input, weight, bias, out);
   }
   if (g.is_pointwise()) return forward_pointwise(g, input, weight, bias, out);
