@@ -94,10 +94,40 @@ void for_each_pair(const LinePlan& plan, const IndexLines& source, T* self, cons
   });
 }
 
-enum class Write { Set, Add };
+// a folded with b, in the type arithmetic is done in.
+template <Fold kFold, class T>
+T folded(T a, T b) {
+  if constexpr (kFold == Fold::Sum) {
+    accumulate(a, b);
+    return a;
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return kFold == Fold::Amax ? a || b : a && b;
+  } else if constexpr (!is_computed<T>) {
+    using Compute = ComputeType<T>;
+    return T(folded<kFold>(static_cast<Compute>(a), static_cast<Compute>(b)));
+  } else if constexpr (kFold == Fold::Prod && std::is_integral_v<T>) {
+    return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+  } else if constexpr (kFold == Fold::Prod) {
+    return a * b;
+  } else if constexpr (is_complex_number<T>) {
+    return a;  // refused before
+  } else {
+    if (a != a) return a;
+    return b != b || (kFold == Fold::Amax) == (a < b) ? b : a;
+  }
+}
+
+// One value seen in the shape of index.
+Tensor filled(const Scalar& value, const Tensor& index, DType dtype) {
+  check_number(value, dtype, "scatter");
+  const Tensor number = Tensor::scalar(value, dtype);
+  return number.with_layout({index.sizes(), Dims(index.sizes().size()), 0});
+}
+
+}  // namespace
 
 void scatter_into(const char* op, const Tensor& self, int64_t dim, const Tensor& index,
-                  const Tensor& src, Write how) {
+                  const Tensor& src, Fold fold) {
   dim = wrap_dim(op, dim, self.dim());
   WEFT_CHECK(src.dtype() == self.dtype(), op, ": expected tensors of one dtype, got ", self.dtype(),
              " and ", src.dtype());
@@ -111,7 +141,7 @@ void scatter_into(const char* op, const Tensor& self, int64_t dim, const Tensor&
   if (from.storage() == target.storage()) from = contiguous_copy(from);
   const LinePlan plan = plan_lines(op, target, dim, positions);
   const IndexLines source = lines_of(positions, from.strides());
-  if (how == Write::Set) {
+  if (fold == Fold::Set) {
     dispatch_size(self.dtype(), [&]<class T>(std::type_identity<T>) {
       for_each_pair(plan, source, target.data_as<T>(), from.data_as<const T>(),
                     [](T& to, const T& value) { to = value; });
@@ -119,19 +149,22 @@ void scatter_into(const char* op, const Tensor& self, int64_t dim, const Tensor&
     return;
   }
   dispatch(self.dtype(), [&]<class T>(std::type_identity<T>) {
-    for_each_pair(plan, source, target.data_as<T>(), from.data_as<const T>(),
-                  [](T& to, const T& value) { accumulate(to, value); });
+    const auto fold_all = [&]<Fold kFold>() {
+      for_each_pair(plan, source, target.data_as<T>(), from.data_as<const T>(),
+                    [](T& to, const T& value) { to = folded<kFold>(to, value); });
+    };
+    switch (fold) {
+      case Fold::Prod:
+        return fold_all.template operator()<Fold::Prod>();
+      case Fold::Amax:
+        return fold_all.template operator()<Fold::Amax>();
+      case Fold::Amin:
+        return fold_all.template operator()<Fold::Amin>();
+      default:
+        return fold_all.template operator()<Fold::Sum>();
+    }
   });
 }
-
-// One value seen in the shape of index.
-Tensor filled(const Scalar& value, const Tensor& index, DType dtype) {
-  check_number(value, dtype, "scatter");
-  const Tensor number = Tensor::scalar(value, dtype);
-  return number.with_layout({index.sizes(), Dims(index.sizes().size()), 0});
-}
-
-}  // namespace
 
 Tensor gather(const Tensor& self, int64_t dim, const Tensor& index, bool) {
   dim = wrap_dim("gather", dim, self.dim());
@@ -159,7 +192,7 @@ Tensor gather(const Tensor& self, int64_t dim, const Tensor& index, bool) {
 }
 
 Tensor scatter_(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
-  scatter_into("scatter", self, dim, index, src, Write::Set);
+  scatter_into("scatter", self, dim, index, src, Fold::Set);
   return self;
 }
 
@@ -168,7 +201,7 @@ Tensor scatter_(const Tensor& self, int64_t dim, const Tensor& index, const Scal
 }
 
 Tensor scatter_add_(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
-  scatter_into("scatter_add", self, dim, index, src, Write::Add);
+  scatter_into("scatter_add", self, dim, index, src, Fold::Sum);
   return self;
 }
 

@@ -49,6 +49,12 @@ std::vector<int64_t> element_offsets(IntList sizes, IntList strides);
 // Raises unless each element of a tensor to be written is reached once.
 void check_no_overlap(const char* op, const Tensor& self);
 
+// How an element meets the values that are written to it, in turn.
+enum class Fold { Set, Sum, Prod, Amax, Amin };
+// Writes src to the elements that `index` names along `dim`, as scatter does.
+void scatter_into(const char* op, const Tensor& self, int64_t dim, const Tensor& index,
+                  const Tensor& src, Fold fold);
+
 // Whether so many indices are all in [low, size).
 bool indices_fit(const int64_t* values, int64_t count, int64_t low, int64_t size);
 

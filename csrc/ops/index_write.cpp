@@ -1,6 +1,5 @@
 // Writing at indices: index_fill by a tensor, scatter_reduce.
 #include <cmath>
-#include <span>
 
 #include "native_indexing.h"
 #include "native_layout.h"
@@ -17,50 +16,19 @@
 namespace weft::native {
 namespace {
 
-enum class Fold { Sum, Prod, Mean, Amax, Amin };
+struct Reduce {
+  Fold fold;
+  bool mean = false;
+};
 
-Fold fold_of(const std::string& reduce) {
-  if (reduce == "sum") return Fold::Sum;
-  if (reduce == "prod") return Fold::Prod;
-  if (reduce == "mean") return Fold::Mean;
-  if (reduce == "amax" || reduce == "max") return Fold::Amax;
+Reduce reduction_of(const std::string& reduce) {
+  if (reduce == "sum") return {Fold::Sum};
+  if (reduce == "prod") return {Fold::Prod};
+  if (reduce == "mean") return {Fold::Sum, true};
+  if (reduce == "amax" || reduce == "max") return {Fold::Amax};
   WEFT_CHECK(reduce == "amin" || reduce == "min",
              "scatter_reduce: expected reduce to be sum, prod, mean, amax or amin, got ", reduce);
-  return Fold::Amin;
-}
-
-// a folded with b, in the type arithmetic is done in.
-template <class T>
-T folded(Fold fold, T a, T b) {
-  if constexpr (std::is_same_v<T, bool>) {
-    return fold == Fold::Prod || fold == Fold::Amin ? a && b : a || b;
-  } else if constexpr (!is_computed<T>) {
-    using Compute = ComputeType<T>;
-    return T(folded(fold, static_cast<Compute>(a), static_cast<Compute>(b)));
-  } else {
-    switch (fold) {
-      case Fold::Prod:
-        if constexpr (std::is_integral_v<T>) {
-          return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-        } else {
-          return a * b;
-        }
-      case Fold::Amax:
-      case Fold::Amin:
-        if constexpr (is_complex_number<T>) {
-          return a;
-        } else {
-          if constexpr (std::is_floating_point_v<T>) {
-            if (std::isnan(a)) return a;
-            if (std::isnan(b)) return b;
-          }
-          return (fold == Fold::Amax) == (a < b) ? b : a;
-        }
-      default:
-        accumulate(a, b);
-        return a;
-    }
-  }
+  return {Fold::Amin};
 }
 
 template <class T>
@@ -74,58 +42,17 @@ T mean_of(T sum, int64_t count) {
   }
 }
 
-// Folds src into self, line by line of the last dimension. A place that is first met starts anew
-// where self is left out; only then, and for means, places are counted.
-template <class T, Fold kFold>
-void fold_into(const Tensor& self, const Tensor& src, const Tensor& index, int64_t dim,
-               bool include_self) {
-  const auto last = static_cast<size_t>(index.dim() - 1), along = static_cast<size_t>(dim);
-  const int64_t size = index.sizes()[last], scale = self.strides()[along];
-  const int64_t step_to = along == last ? 0 : self.strides()[last], step = src.strides()[last];
-  T* const to = self.data_as<T>();
-  const T* const from = src.data_as<const T>();
-  const int64_t* at = index.data_as<const int64_t>();
-  const bool counted = !include_self || kFold == Fold::Mean;
-  std::vector<int64_t> counts(counted ? static_cast<size_t>(self.numel()) : 0);
-  std::vector<int64_t> place(last, 0);
-  for (int64_t line = index.numel() / size; line > 0; --line, at += size) {
-    int64_t target = 0, source = 0;
-    for (size_t d = 0; d < last; ++d) {
-      if (d != along) target += place[d] * self.strides()[d];
-      source += place[d] * src.strides()[d];
+// Sums become means of the values that were added, and of what was there if that counts.
+void divide_by_uses(const Tensor& sums, int64_t dim, const Tensor& index, bool include_self) {
+  const Tensor uses = zeros_of(sums.sizes(), DType::I64, sums.device(), "scatter_reduce");
+  scatter_into("scatter_reduce", uses, dim, index, ops::ones_like(index), Fold::Sum);
+  const auto* counts = uses.data_as<const int64_t>();
+  dispatch(sums.dtype(), [&]<class T>(std::type_identity<T>) {
+    T* const to = sums.data_as<T>();
+    for (int64_t i = 0; i < sums.numel(); ++i) {
+      if (counts[i] > 0) to[i] = mean_of(to[i], counts[i] + (include_self ? 1 : 0));
     }
-    for (int64_t i = 0; i < size; ++i) {
-      const int64_t where = target + i * step_to + at[i] * scale;
-      const T value = from[source + i * step];
-      const bool met = !counted || counts[static_cast<size_t>(where)]++ > 0;
-      to[where] = met || include_self ? folded(kFold, to[where], value) : value;
-    }
-    for (size_t d = last; d-- > 0;) {
-      if (++place[d] < index.sizes()[d]) break;
-      place[d] = 0;
-    }
-  }
-  if (kFold != Fold::Mean) return;
-  for (size_t i = 0; i < counts.size(); ++i) {
-    if (counts[i] > 0) to[i] = mean_of(to[i], counts[i] + (include_self ? 1 : 0));
-  }
-}
-
-template <class T>
-void fold_into(Fold fold, const Tensor& self, const Tensor& src, const Tensor& index, int64_t dim,
-               bool include_self) {
-  switch (fold) {
-    case Fold::Sum:
-      return fold_into<T, Fold::Sum>(self, src, index, dim, include_self);
-    case Fold::Prod:
-      return fold_into<T, Fold::Prod>(self, src, index, dim, include_self);
-    case Fold::Mean:
-      return fold_into<T, Fold::Mean>(self, src, index, dim, include_self);
-    case Fold::Amax:
-      return fold_into<T, Fold::Amax>(self, src, index, dim, include_self);
-    case Fold::Amin:
-      return fold_into<T, Fold::Amin>(self, src, index, dim, include_self);
-  }
+  });
 }
 
 void check_reduce(const char* op, const Tensor& self, int64_t dim, const Tensor& index,
@@ -154,27 +81,24 @@ Tensor index_fill_(const Tensor& self, int64_t dim, const Tensor& index, const T
 Tensor scatter_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
                       const std::string& reduce, bool include_self) {
   const char* op = "scatter_reduce";
-  const Fold fold = fold_of(reduce);
+  const auto [fold, mean] = reduction_of(reduce);
+  const bool extreme = fold == Fold::Amax || fold == Fold::Amin;
   dim = wrap_dim(op, dim, self.dim());
   const Tensor out = contiguous_copy(self);
   const Tensor target = as_vector(out), from = as_vector(src);
   if (index.numel() == 0) return out;
   check_reduce(op, target, dim, as_vector(index), from);
+  WEFT_CHECK_AS(NotImplemented, !is_complex(self.dtype()) || !extreme, op,
+                ": expected a dtype with an order, got ", self.dtype());
+  WEFT_CHECK_AS(NotImplemented, self.dtype() != DType::Bool || !mean, op,
+                ": expected a dtype that has means, got bool");
   const Tensor places = in_order(as_dtype(as_vector(index), DType::I64));
-  const int64_t size = target.size(dim);
-  for (const int64_t at :
-       std::span(places.data_as<const int64_t>(), static_cast<size_t>(places.numel()))) {
-    WEFT_CHECK(at >= 0 && at < size, op, ": expected index in [0, ", size - 1, "] for dim ", dim,
-               ", got ", at);
+  if (!include_self) {  // what is written to starts with one of its values, or with what adds none
+    const Tensor start = ops::full_like(places, Scalar(fold == Fold::Prod ? 1 : 0), self.dtype());
+    scatter_into(op, target, dim, places, extreme ? from : start, Fold::Set);
   }
-  dispatch(self.dtype(), [&]<class T>(std::type_identity<T>) {
-    WEFT_CHECK_AS(NotImplemented,
-                  !is_complex_number<T> || (fold != Fold::Amax && fold != Fold::Amin), op,
-                  ": expected a dtype with an order, got ", self.dtype());
-    WEFT_CHECK_AS(NotImplemented, self.dtype() != DType::Bool || fold != Fold::Mean, op,
-                  ": expected a dtype that has means, got bool");
-    fold_into<T>(fold, target, from, places, dim, include_self);
-  });
+  scatter_into(op, target, dim, places, from, fold);
+  if (mean) divide_by_uses(target, dim, places, include_self);
   return out;
 }
 
@@ -193,19 +117,17 @@ std::tuple<Tensor, Tensor> _scatter_reduce_backward(const Tensor& grad, const Te
   auto picked = [&](const Tensor& tensor) { return ops::gather(tensor, dim, index, false); };
   auto number = [&](const Tensor& tensor) { return as_dtype(tensor, grad.dtype()); };
   Tensor to_self, to_src;
-  switch (fold_of(reduce)) {
+  const auto [fold, mean] = reduction_of(reduce);
+  switch (fold) {
     case Fold::Sum:
       to_self = grad;
-      to_src = picked(grad);
-      break;
-    case Fold::Mean: {
-      const Tensor start = include_self ? ops::ones_like(grad) : ops::zeros_like(grad);
-      const Tensor count =
-          ops::clamp_min(ops::scatter_add(start, dim, index, ops::ones_like(src)), Scalar(1));
-      to_self = ops::div(grad, count);
+      if (mean) {
+        const Tensor start = include_self ? ops::ones_like(grad) : ops::zeros_like(grad);
+        const Tensor count = ops::scatter_add(start, dim, index, ops::ones_like(src));
+        to_self = ops::div(grad, ops::clamp_min(count, Scalar(1)));
+      }
       to_src = picked(to_self);
       break;
-    }
     case Fold::Prod: {
       // Where an element is 0 the product of the others is made without it.
       const Tensor zero_self = ops::eq(self, Scalar(0)), zero_src = ops::eq(src, Scalar(0));
