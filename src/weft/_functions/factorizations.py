@@ -88,15 +88,15 @@ def _check_reflections(name: str, A: Tensor, tau: Tensor) -> None:
 
 def _reflected(A: Tensor, tau: Tensor, other: Tensor, adjoint: bool) -> Tensor:
     """H_0 @ ... @ H_k-1 @ other, or its adjoint's product, with H_i = 1 - tau_i v_i v_i^H; v_i is
-    column i of A below the diagonal, and 1 on it (Golub and Van Loan, Matrix Computations, 5.1)."""
+    column i of A below the diagonal, and 1 on it."""
+    # The product is 1 - V T V^H, with T^-1 = D^-1 + the triangle of V^H V above its diagonal and D
+    # the diagonal of tau (Schreiber and Van Loan, A storage-efficient WY representation for
+    # products of Householder transformations, 1989).
     count = tau.size(-1)
     vectors = A[..., :count].tril(-1) + _C.eye(A.size(-2), count, dtype=A.dtype, device=A.device)
-    for step in range(count):
-        i = step if adjoint else count - 1 - step
-        vector = vectors[..., i : i + 1]
-        scale = tau[..., i, None, None]
-        other = other - (scale.conj() if adjoint else scale) * (vector @ (vector.mH @ other))
-    return other
+    inner = (vectors.mH @ vectors).triu(1) * tau.unsqueeze(-1)
+    factor = _aten._solve_triangular(inner, tau.diag_embed(), True, True)
+    return other - vectors @ ((factor.mH if adjoint else factor) @ (vectors.mH @ other))
 
 
 def check_matrix_dtype(function: str, matrix: Tensor) -> None:

@@ -100,7 +100,7 @@ def _cholesky_inverse(self: Any, upper: Any) -> Any:
     )
     other = self.tril(-1) if upper else self.triu(1)
     half = (self - other.detach()).masked_fill((other - other).isnan(), 0)
-    return ops.linalg_inv(half.mH.matmul(half) if upper else half.matmul(half.mH))
+    return ops.cholesky_solve(ops.ones_like(self).tril().triu(), half, upper)
 
 
 op(
