@@ -29,12 +29,12 @@ class Machine:
         vertical: bool = False,
         tile: int = 37,
     ) -> list[np.ndarray]:
-        """inputs: [rows, row length]. Results of one value a row have shape [rows]."""
+        """inputs: [rows, row length], or [rows] of one value a row. Results of one value a row have shape [rows]."""
         self.rows, self.length = inputs[0].shape
         self.attributes, self.tile = attributes, tile
         self.arrays: list[np.ndarray] = []
         for slot in self.traced.slots:
-            if slot.kind == "Input":
+            if slot.kind == "Input" or (slot.kind == "Row" and slot.per_row):
                 array = np.ascontiguousarray(inputs[slot.index])
             else:
                 per_row = slot.kind == "Row" or slot.per_row

@@ -517,6 +517,23 @@ def test_row_values_are_computed_once_a_row() -> None:
     assert len(per_row) == 2 and all(set(s.kernels) == {"vertical"} for s in per_row)
 
 
+@pytest.mark.parametrize("vertical", [False, True])
+def test_operands_of_one_value_a_row(vertical: bool) -> None:
+    def body(row: Any, self: Any, weight: Any) -> Any:
+        scale = row.value(weight)
+        first, second = row.sum(self * scale), row.sum(self * (scale * scale))
+        return self * (second * scale), first, scale + 1
+
+    made = FakeRow("scaled", body, ("self", "weight"), result=("compute",) * 3, dtypes=("int32",))
+    program = trace(made)
+    rng = np.random.default_rng(0)
+    x, w = rng.integers(-9, 9, (5, 77), np.int32), rng.integers(-9, 9, 5, np.int32)
+    got, first, more = Machine(program, I32, BEST).run([x, w], vertical=vertical)
+    np.testing.assert_array_equal(got, x * (x.sum(1) * w**3)[:, None])
+    np.testing.assert_array_equal(first, x.sum(1) * w)
+    np.testing.assert_array_equal(more, w + 1)
+
+
 def test_a_body_without_any_dtype_is_an_error() -> None:
     with pytest.raises(ValueError, match="broken"):
         trace(FakeRow("broken", lambda self: exp(self), kind="pointwise", dtypes=("int32",)))

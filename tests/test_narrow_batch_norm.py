@@ -1,4 +1,5 @@
-"""Batch norm of bfloat16 and float16 images: that of their float32 values, rounded once."""
+"""Batch norm of bfloat16 and float16 images: that of their float32 values, rounded once. Sums over
+elements that are converted first add in another order."""
 
 from __future__ import annotations
 
@@ -38,7 +39,11 @@ def test_as_float32(dtype: weft.dtype, shape: tuple[int, ...], layout: weft.memo
     )
     narrow, wide = _run(x, grad), _run(x.float(), grad.float())
     for got, expected in zip(narrow, wide, strict=True):
-        assert weft.equal(got, expected.to(got.dtype))
+        # Both are within some 2^-20 of the exact values: what lies so near to the middle between two
+        # numbers of 16 bits may be rounded to either.
+        apart = (got.float() - expected).abs()
+        step = weft.finfo(got.dtype).eps / 2 if got.dtype == dtype else 0.0
+        assert bool((apart <= (step + 2**-18) * expected.abs().clamp_min(2**-6)).all())
     assert narrow[0].dtype == narrow[3].dtype == dtype
     assert narrow[0].stride() == narrow[3].stride() == x.stride()
 

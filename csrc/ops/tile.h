@@ -72,7 +72,7 @@ struct Slot {
   SlotType type;
   uint8_t index = 0;
   bool kept = false;     // Tile only
-  bool per_row = false;  // Output only: one value a row
+  bool per_row = false;  // Output: one value a row. Row: those of input `index`
 };
 
 inline constexpr int kMaxOperands = 16;

@@ -147,6 +147,8 @@ class RowWorker {
   size_t arena_bytes(bool leads) const;
   size_t slot_bytes(int slot, bool leads) const;
   int64_t lanes_now() const { return walk_.vertical ? count_ * walk_.wide : 1; }
+  void read_given(int slot);
+  void widen(int slot);
   void tile_pass(const PassPlan& pass);
   struct Spaced {
     char* at[kMaxOperands];

@@ -120,6 +120,7 @@ class Planner {
   Types types_{};
   Dims shape_;
   RowDims row_;
+  SlotMask used_ = 0;  // element operands that some pass reads or writes
   bool keepdim_ = false;
   const bool layout_only_;  // operands lie elsewhere
 };
@@ -256,14 +257,20 @@ void Planner::lay_out() {
 bool Planner::can_widen() const {
   constexpr int64_t kNarrow = 256;
   const int64_t rows = walk_.outer.numel;
-  if (rows < 2 || rows > kNarrow || walk_.outer.sizes.size() != 1 || keeps_order()) return false;
-  if (walk_.passes.size() != 1 || !walk_.passes[0].mergeable) return false;
-  for (const RowOperand& operand : walk_.operands) {
+  if (rows < 2 || rows > kNarrow || walk_.outer.sizes.size() != 1 || program_.uses_position) {
+    return false;
+  }
+  for (const PassPlan& pass : walk_.passes) {
+    if (!pass.mergeable) return false;
+    for (const State& state : pass.states) {
+      if (program_.slots[state.slot].kind != SlotKind::Row) return false;
+    }
+  }
+  for (size_t s = 0; s < program_.slots.size(); ++s) {
+    if (!((used_ >> s) & 1u)) continue;
+    const RowOperand& operand = walk_.operands[walk_.operand_of[s]];
     const int64_t item = operand.view.item;
     if (operand.outer[0] != item || operand.row[0] != rows * item) return false;
-  }
-  for (const State& state : walk_.passes[0].states) {
-    if (program_.slots[state.slot].kind != SlotKind::Row) return false;
   }
   return walk_.row.sizes[0] >= 2 * kTile / rows;
 }
@@ -334,6 +341,7 @@ void Planner::plan_passes() {
   for (const Pass& pass : program_.passes) {
     PassPlan& plan = walk_.passes.emplace_back();
     for (int i = 0; i < pass.step_count; ++i) plan_step(plan, pass.first_step + i, written);
+    used_ |= plan.reads | plan.writes;
   }
 }
 
@@ -371,7 +379,7 @@ bool repeats_plainly(const View& view) {
 
 void Planner::set_rule(PassPlan& pass) {
   FixedVector<const View*, kMaxCallOperands> views;
-  const SlotMask used = walk_.vertical ? ~SlotMask{0} : pass.reads | pass.writes;
+  const SlotMask used = walk_.vertical ? used_ : pass.reads | pass.writes;
   pass.one_tile = !walk_.vertical && walk_.row.sizes.size() == 1 && walk_.row.numel > 0;
   bool scratch = false;   // some step leaves its tile to a later one
   bool repeated = false;  // some operand has one value for a row

@@ -139,6 +139,37 @@ void RowWorker::open(int64_t first, int64_t count) {
     values_[result.slot] = static_cast<char*>(
         target(result.view, result_buffers_[i], result_origins_[i], walk_.outer, outer_, count));
   }
+  for (size_t s = 0; s < walk_.program.slots.size(); ++s) {
+    const Slot& slot = walk_.program.slots[s];
+    if (slot.kind == SlotKind::Row && slot.per_row) read_given(static_cast<int>(s));
+  }
+}
+
+// Row values that are an operand's elements.
+void RowWorker::read_given(int slot) {
+  const uint8_t number = walk_.operand_of[walk_.program.slots[slot].index];
+  const RowOperand& operand = walk_.operands[number];
+  const Dims& strides = walk_.vertical ? operand.view.strides : operand.across;
+  const size_t item = walk_.slot_item(slot);
+  Cursor place = outer_;
+  for (int64_t row = 0; row < count_; ++row, place.advance(walk_.outer, 1)) {
+    void* const both[] = {values_[slot] + static_cast<size_t>(row) * item,
+                          origins_[number] + place.offset(strides)};
+    if (operand.view.convert) {
+      operand.view.convert(both, 1, nullptr);
+    } else {
+      copy_item(both[0], both[1], item);
+    }
+  }
+  widen(slot);
+}
+
+// Repeats the row values of a block for each group of its lanes.
+void RowWorker::widen(int slot) {
+  const size_t nbytes = static_cast<size_t>(count_) * walk_.slot_item(slot);
+  for (int64_t group = 1; group < walk_.wide; ++group) {
+    std::memcpy(values_[slot] + static_cast<size_t>(group) * nbytes, values_[slot], nbytes);
+  }
 }
 
 void RowWorker::close() {
@@ -156,7 +187,11 @@ void RowWorker::row_steps(const PassPlan& pass) {
     for (int i = 0; i < step.operand_count; ++i) operands[n++] = values_[step.operands[i]];
     for (int i = 0; i < step.row_read_count; ++i) operands[n++] = values_[step.row_reads[i]];
     bound.kernel(operands, count_, walk_.scalars);
+    for (int i = 0; i < step.operand_count; ++i) {
+      if (walk_.program.slots[step.operands[i]].kind == SlotKind::Row) widen(step.operands[i]);
+    }
   }
+  for (const State& state : pass.states) widen(state.slot);
 }
 
 void RowWorker::tile_pass(const PassPlan& pass) {

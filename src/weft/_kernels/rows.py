@@ -44,6 +44,7 @@ class Row:
         self.actions: list[_Fold | _Keep] = []
         self.row_types: list[DType] = []
         self.tile_types: list[DType] = []
+        self.given: dict[int, int] = {}  # row values that an input has: its number
         self.reads_position = False
 
     @property
@@ -113,6 +114,13 @@ class Row:
         self.actions.append(_Keep(v, index))
         return source("tile", index, v.dtype)
 
+    def value(self, x: Operand) -> Value:
+        """x, an operand with one element for each row, as a value of the row."""
+        (e,) = components(value_of(x))
+        self.given[len(self.row_types)] = e.value[1]
+        self.row_types.append(e.dtype)
+        return source("row", len(self.row_types) - 1, e.dtype)
+
     def _fold(
         self,
         lifted: list[Value],
@@ -175,7 +183,7 @@ class Scheduler:
 
     def __init__(self, inputs: list[DType], attribute_count: int, row: Row, outputs: list[Value]):
         self.row, self.attribute_count = row, attribute_count
-        self._row_level: dict[int, int] = {}
+        self._row_level = dict.fromkeys(row.given, -1)  # there before the first pass
         self._tile_level: dict[int, int] = {}
         self._derived: dict[int, tuple[Expr, int]] = {}  # id of a row-only node: it, its row index
         for action in row.actions:
@@ -189,7 +197,10 @@ class Scheduler:
         for i, v in enumerate(self._outputs):
             self.slots.append(Slot("Output", v.dtype, i, per_row=self._per_row[i]))
         self._first_row = len(self.slots)
-        self.slots += [Slot("Row", d) for d in row.row_types]
+        self.slots += [
+            Slot("Row", d, row.given.get(i, 0), per_row=i in row.given)
+            for i, d in enumerate(row.row_types)
+        ]
         self._first_tile = len(self.slots)
         self.slots += [
             Slot("Tile", d, kept=self._read_later(i)) for i, d in enumerate(row.tile_types)
@@ -250,7 +261,7 @@ class Scheduler:
         if id(e) not in self._derived:
             self.row.row_types.append(e.dtype)
             index = len(self.row.row_types) - 1
-            self._row_level[index] = max(self._row_level[r] for r in sources([e], "row"))
+            self._row_level[index] = max(0, *(self._row_level[r] for r in sources([e], "row")))
             self._derived[id(e)] = (e, index)
         result = source("row", self._derived[id(e)][1], e.dtype)
         assert isinstance(result, Expr)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from weft._ops.table import backward_op, op
+from typing import Any
+
+from weft._kernels.lang import rsqrt
+from weft._ops.table import FLOATS, backward_of, backward_op, op
 
 op(
     "conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, int[2] padding=0, "
@@ -180,6 +183,47 @@ backward_op(
     tags=("writes_statistics", "by_channels"),
     shape="each(input, [input[1]], [input[1]])",
 )
+
+
+@backward_of(
+    "_batch_norm_rows(Tensor input, Tensor weight, Tensor bias, int[] dim, float eps)"
+    " -> (Tensor, Tensor, Tensor, Tensor)",
+    "rowwise",
+    dtypes=FLOATS,
+    tags=("nondifferentiable",),
+    per_row=("weight", "bias", "result1", "result2", "result3"),
+)
+def _batch_norm_rows(row: Any, input: Any, weight: Any, bias: Any, eps: Any) -> Any:
+    """Channels brought to mean 0 and variance 1, then scaled and shifted; their means, inverse
+    deviations, and sums of squares around the mean."""
+    mean = row.sum(input) / row.length
+    centred = input - mean
+    rest = row.sum(centred)  # by what the mean was rounded
+    squares = row.sum(centred * centred) - rest * rest / row.length
+    invstd = rsqrt(squares / row.length + eps)
+    return centred * (invstd * row.value(weight)) + row.value(bias), mean, invstd, squares
+
+
+@backward_of(
+    "_batch_norm_rows_backward(Tensor grad_output, Tensor input, Tensor weight, Tensor mean, "
+    "Tensor invstd, int[] dim) -> (Tensor, Tensor, Tensor)",
+    "rowwise",
+    dtypes=FLOATS,
+    tags=("nondifferentiable",),
+    per_row=("weight", "mean", "invstd", "result1", "result2"),
+)
+def _batch_norm_rows_backward(
+    row: Any, grad_output: Any, input: Any, weight: Any, mean: Any, invstd: Any
+) -> Any:
+    """The gradients of _batch_norm_rows for its input, weight and bias."""
+    centred, inverse = input - row.value(mean), row.value(invstd)
+    total = row.sum(grad_output)
+    along = row.sum(grad_output * centred) * inverse
+    level, slope = total / row.length, along * inverse / row.length
+    direct = grad_output - level - centred * slope
+    return direct * (inverse * row.value(weight)), along, total
+
+
 backward_op(
     "_batch_norm_backward(Tensor grad_output, Tensor input, Tensor? weight, Tensor mean, "
     "Tensor invstd) -> (Tensor, Tensor, Tensor)",
