@@ -54,7 +54,7 @@ def _by_groups(
     channels, each = input.size(1) // num_groups, math.prod(input.shape[2:])
     half = input.dtype in (_C.float16, _C.bfloat16)  # computed in float32, and rounded once
     groups = (input.float() if half else input).reshape(input.size(0), num_groups, channels, each)
-    if weight is None or bias is None:
+    if is_scripting() or weight is None or bias is None:  # archives hold no other form
         result = _C.layer_norm(groups, (channels, each), None, None, eps)
         result = _affine(result.reshape(input.shape), weight, bias)
     else:
