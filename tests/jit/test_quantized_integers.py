@@ -175,7 +175,9 @@ def _network(torch: Any, changes: bool = False) -> Any:
     quantization.fuse_modules(model, [["first", "relu"]], inplace=True)
     model.qconfig = quantization.get_default_qconfig("fbgemm")
     quantization.prepare(model, inplace=True)
-    model(torch.randn(4, 3, 24, 24))
+    images = torch.randn(4, 3, 24, 24)
+    for deep in (False, True):  # numbers beyond 7 bits saturate in fbgemm's sums without VNNI
+        model(images, deep)
     return quantization.convert(model, inplace=True)
 
 
