@@ -273,3 +273,17 @@ def test_sizes_that_broadcast_are_warned_of(name: str) -> None:
     with pytest.warns(UserWarning, match=rf"^Using a target size .*\[3, 1\]\)\): {name}"):
         assert loss(weft.ones(3, 1), weft.zeros(3), reduction="none").shape == (3, 3)
     loss(weft.ones(3, 1), weft.zeros(3, 1))  # warnings are errors here
+
+
+def test_losses_of_integers_and_of_one_sample() -> None:
+    whole = weft.tensor([1, 2, 3])
+    signs = weft.tensor([1, -1, 1])
+    assert F.margin_ranking_loss(whole, whole + 1, signs, reduction="none").tolist() == [
+        1.0,
+        0.0,
+        1.0,
+    ]
+    assert F.margin_ranking_loss(whole, whole + 1, signs).item() == pytest.approx(2 / 3)
+    for target in (weft.tensor([2]), weft.tensor(2)):
+        loss = F.multi_margin_loss(weft.rand(3), target, reduction="none")
+        assert loss.shape == target.shape

@@ -54,7 +54,7 @@ def margin_ranking_loss(
             "margin_ranking_loss: expected tensors of as many dims, got shapes "
             f"{tuple(input1.shape)}, {tuple(input2.shape)} and {tuple(target.shape)}"
         )
-    loss = (-target * (input1 - input2) + margin).clamp_min(0)
+    loss = (-target * (input1 - input2) + float(margin)).clamp_min(0)
     return _reduced("margin_ranking_loss", loss, reduction)
 
 
@@ -288,8 +288,7 @@ def multi_margin_loss(
         raise ValueError(
             f"multi_margin_loss: expected a weight of 1 dim, got shape {tuple(weight.shape)}"
         )
-    single = input.dim() < 2
-    x = input.reshape(1, -1) if single else input
+    x = input.reshape(1, -1) if input.dim() < 2 else input
     labels = target.reshape(-1)
     if x.dim() != 2 or target.dim() > 1 or labels.numel() != x.size(0) or x.size(1) == 0:
         raise RuntimeError(
@@ -308,7 +307,7 @@ def multi_margin_loss(
         loss = loss * weight[labels].unsqueeze(1)
     own = _C.arange(x.size(1), device=x.device) == index
     loss = loss.masked_fill(own, 0).sum(1) / x.size(1)
-    return _reduced("multi_margin_loss", loss.squeeze(0) if single else loss, reduction)
+    return _reduced("multi_margin_loss", loss.reshape(target.shape), reduction)
 
 
 @_full_precision
