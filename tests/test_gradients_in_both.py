@@ -107,3 +107,49 @@ def test_settings_of_threads_and_memory(lib: Any) -> None:
         x = lib.ones(1, requires_grad=True)
         (x * x).backward()
     assert x.grad.item() == 2
+
+
+@both
+def test_gradients_where_formulas_divide_by_zero(lib: Any) -> None:
+    zeros = lib.zeros(2, requires_grad=True)
+    for gradient in lib.autograd.grad(lib.atan2(zeros, zeros * -1).sum(), zeros):
+        assert gradient.tolist() == [0, 0]
+    x = lib.tensor([float("nan"), -2.0, 0.0], requires_grad=True)
+    assert lib.autograd.grad(lib.angle(x).sum(), x)[0].tolist() == [0, 0, 0]
+    x = lib.tensor([1.5, 0.5, -0.2], requires_grad=True)
+    assert lib.autograd.grad(lib.logit(x).sum(), x)[0].isnan().tolist() == [True, False, True]
+    x = lib.tensor([float("inf"), 1.0], requires_grad=True)
+    assert lib.autograd.grad(lib.digamma(x).sum(), x)[0][0] == 0
+    x = lib.tensor([[-float("inf")] * 2, [1.0, 2.0]], requires_grad=True)
+    hidden, seen = lib.ops.aten._safe_softmax.default(x, 1).exp()
+    assert lib.autograd.grad(hidden.sum() + seen[0], x)[0][0].tolist() == [0, 0]
+
+
+@both
+def test_second_derivatives_of_arguments(lib: Any) -> None:
+    z = lib.tensor([1 + 2j, -3 + 0.5j, -1 - 1j], dtype=lib.complex128, requires_grad=True)
+    assert lib.autograd.gradgradcheck(lib.angle, (z,))
+    _, along = lib.func.jvp(lib.angle, (z.detach(),), (1j * z.detach(),))
+    assert lib.allclose(along, lib.ones_like(along))
+
+
+@both
+def test_empty_vectors_in_cat_get_empty_gradients(lib: Any) -> None:
+    empty, x = lib.zeros(0, requires_grad=True), lib.ones(2, 3, requires_grad=True)
+    grads = lib.autograd.grad(lib.cat([empty, x, empty], 1).square().sum(), (empty, x))
+    assert grads[0].shape == (0,) and (grads[1] == 2).all()
+
+
+@both
+@pytest.mark.filterwarnings("ignore:index_reduce")
+@pytest.mark.parametrize("include_self", [True, False])
+def test_second_derivatives_of_products_with_zeros(lib: Any, include_self: bool) -> None:
+    start = lib.tensor([[0.0, 2.0], [0.0, 3.0]], dtype=lib.float64, requires_grad=True)
+    source = lib.tensor([[2.0, 0.0], [0.0, 5.0], [4.0, 2.0]], dtype=lib.float64, requires_grad=True)
+    index = lib.tensor([0, 1, 0])
+
+    def product(start: Any, source: Any) -> Any:
+        return start.index_reduce(0, index, source, "prod", include_self=include_self)
+
+    assert lib.autograd.gradcheck(product, (start, source))
+    assert lib.autograd.gradgradcheck(product, (start, source))

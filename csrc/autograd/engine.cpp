@@ -21,6 +21,9 @@ namespace {
 // dtype, its device. `from` names who made it.
 Tensor fit(Tensor grad, const ResultInfo& info, const char* from) {
   if (grad.sizes() != info.sizes) {
+    // cat takes empty vectors beside tensors of any sizes.
+    if (grad.numel() == 0 && info.sizes == Dims{0})
+      return fit(arith::reshape(grad, info.sizes), info, from);
     WEFT_CHECK(arith::can_sum_to(grad.sizes(), info.sizes), from, ": expected gradient of shape ",
                AsTuple{info.sizes}, ", got ", AsTuple{grad.sizes()});
     grad = arith::sum_to(grad, info.sizes);

@@ -129,22 +129,19 @@ std::tuple<Tensor, Tensor> _scatter_reduce_backward(const Tensor& grad, const Te
       to_src = picked(to_self);
       break;
     case Fold::Prod: {
-      // Where an element is 0 the product of the others is made without it.
-      const Tensor zero_self = ops::eq(self, Scalar(0)), zero_src = ops::eq(src, Scalar(0));
-      const Tensor full_self = ops::masked_fill(self, zero_self, Scalar(1));
-      const Tensor full_src = ops::masked_fill(src, zero_src, Scalar(1));
-      const Tensor others =
-          ops::scatter_reduce(full_self, dim, index, full_src, reduce, include_self);
-      const Tensor own = include_self ? number(zero_self) : ops::zeros_like(grad);
-      const Tensor zeros = ops::scatter_add(own, dim, index, number(zero_src));
-      const Tensor upstream = ops::mul(grad, others);
-      auto share = [&](const Tensor& up, const Tensor& count, const Tensor& zero,
-                       const Tensor& full) {
-        const Tensor counted = ops::sub(count, number(zero), Scalar(1));
-        return ops::masked_fill(ops::div(up, full), ops::ne(counted, Scalar(0)), Scalar(0));
+      // The only 0 at a place gets the product of the others, what is not 0 the result without it.
+      auto product = [&](const Tensor& start, const Tensor& from) {
+        return ops::mul(grad, ops::scatter_reduce(start, dim, index, from, reduce, include_self));
       };
-      to_self = share(upstream, zeros, zero_self, full_self);
-      to_src = share(picked(upstream), picked(zeros), zero_src, full_src);
+      const Tensor zero = ops::eq(src, Scalar(0));
+      const Tensor count =
+          picked(ops::scatter_add(ops::zeros_like(grad), dim, index, number(zero)));
+      const Tensor lone = ops::logical_and(zero, ops::eq(count, Scalar(1)));
+      const Tensor full = ops::masked_fill(self, ops::eq(self, Scalar(0)), Scalar(1));
+      to_self = ops::div(product(full, src), full);
+      to_src = ops::where(
+          lone, picked(product(self, ops::masked_fill(src, lone, Scalar(1)))),
+          ops::div(picked(ops::mul(grad, result)), ops::masked_fill(src, zero, Scalar(1))));
       break;
     }
     default: {

@@ -143,7 +143,10 @@ Tensor polygamma(int64_t n, const Tensor& self) {
   if (n == 0) return ops::digamma(self);
   const auto order = static_cast<double>(n);
   const double scale = (n % 2 == 1 ? 1 : -1) * std::tgamma(order + 1);
-  return mapped("polygamma", self, [=](double x) { return scale * zeta_of(order + 1, x); });
+  return mapped("polygamma", self, [=](double x) {
+    if (std::isinf(x)) return x > 0 ? 0.0 : kNan;
+    return scale * zeta_of(order + 1, x);
+  });
 }
 
 Tensor special_zeta(const Tensor& self, const Tensor& other) {

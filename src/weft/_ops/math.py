@@ -99,21 +99,14 @@ op(
 )
 
 
-@backward_of(
-    "_angle_backward(Tensor grad, Tensor self) -> Tensor",
-    "pointwise",
-    dtypes=FLOATS + COMPLEX,
-    no_gradient=("grad", "self"),
-    tags=("nondifferentiable",),
-)
+@backward_of("_angle_backward(Tensor grad, Tensor self) -> Tensor")
 def _angle_backward(grad: Any, self: Any) -> Any:
-    """The gradient of angle."""
-    # i z / |z|^2; the argument of a real number is constant.
-    if not lang.is_complex(self):
-        return self * 0 if lang.is_integral(self) else lang.where(self != self, self, 0.0)
-    size = lang.abs(self)
-    step = lang.real(grad) / lang.where(size == 0, 1.0, size * size)
-    return lang.Complex(-lang.imag(self) * step, lang.real(self) * step)
+    """The gradient of angle: i z / |z|^2; the argument of a real number is constant."""
+    if not self.is_complex():
+        return ops.zeros_like(grad)
+    size = self.abs().square()
+    step = grad / size.masked_fill(size == 0, 1)
+    return ops.stack([-(ops.imag(self) * step), ops.real(self) * step], -1).view_as_complex()
 
 
 @body_of(
@@ -257,7 +250,7 @@ backward_op(
     pointwise=lambda self: lang.log(self / (1.0 - self)),
     promotion="floating",
     dtypes=FLOATS,
-    grad={"self": "grad / (self * (1 - self))"},
+    grad={"self": "(grad / (self * (1 - self))).masked_fill(result.isnan(), nan)"},
 )
 
 # ---- the greater and the lesser beside NaN ----

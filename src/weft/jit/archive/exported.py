@@ -102,9 +102,9 @@ def matrix_h(self: Tensor) -> Tensor:
 
 @composed("aten::_safe_softmax")
 def safe_softmax(self: Tensor, dim: int, dtype: _C.dtype | None = None) -> Tensor:
-    """0 where all of a row is -inf."""
+    """0 where all of a row is -inf, and its gradient too."""
     hidden = (self == float("-inf")).all(dim, True)
-    return self.softmax(dim, dtype).masked_fill(hidden, 0)
+    return self.masked_fill(hidden, 0).softmax(dim, dtype).masked_fill(hidden, 0)
 
 
 @composed("aten::new_empty_strided")
