@@ -173,7 +173,13 @@ def test_dtypes_under_autocast_equal_torch(name: str) -> None:
         results = []
         for lib in (weft, torch):
             with lib.autocast("cpu"):
-                results.append(CALLS[name](lib, of(lib, dtype)))
+                try:
+                    results.append(CALLS[name](lib, of(lib, dtype)))
+                except RuntimeError as error:
+                    # Without AVX-512 oneDNN has no LSTM of bfloat16: nothing to compare with.
+                    if lib is weft or "primitive descriptor" not in str(error):
+                        raise
+                    return
         ours, theirs = results
         assert str(ours.dtype).split(".")[1] == str(theirs.dtype).split(".")[1]
         np.testing.assert_allclose(

@@ -183,7 +183,7 @@ def test_most_operators_have_a_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not {key for key in common if found[key] not in ("rule", "both")}
 
 
-MOST_LOOPED = 48  # lower it when a rule is added
+MOST_LOOPED = 49  # lower it when a rule is added
 
 
 # Programs, beside PyTorch's ----------------------------------------------------------------------

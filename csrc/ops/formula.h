@@ -82,16 +82,6 @@ inline Dims last_dims(int64_t count) {
   return result;
 }
 
-// The dimensions of `sizes` along which a tensor of sizes `own` is repeated, or has one element.
-inline Dims repeated_dims(IntList own, IntList sizes) {
-  Dims result;
-  const size_t more = sizes.size() - own.size();
-  for (size_t d = 0; d < sizes.size(); ++d) {
-    if (d < more || own[d - more] == 1) result.push_back(static_cast<int64_t>(d));
-  }
-  return result;
-}
-
 inline Dims broadcast_sizes(IntList a, IntList b) { return weft::broadcast_sizes("expand", a, b); }
 
 // Sizes of each tensor at `dim`, as cat sees them: an empty 1-d tensor counts as absent.

@@ -87,7 +87,6 @@ BUILTINS: Mapping[str, Sequence[tuple[tuple[str, ...], str]]] = {
     "last_dims": [(("int",), "int[]")],
     "list_or_empty": [(("int[]?",), "int[]")],
     "broadcast_sizes": [(("int[]", "int[]"), "int[]")],
-    "repeated_dims": [(("int[]", "int[]"), "int[]")],
     # numbers
     "int": [(("Scalar",), "int"), (("bool",), "int")],
     "float": [(("Scalar",), "float"), (("int",), "float")],

@@ -99,6 +99,14 @@ op(
 )
 
 
+@backward_of("_atan2_backward(Tensor grad, Tensor self, Tensor other, Tensor part) -> Tensor")
+def _atan2_backward(grad: Any, self: Any, other: Any, part: Any) -> Any:
+    """The gradient of atan2: `part` over the squared distance, 0 at the origin."""
+    distance = self.hypot(other)
+    distance = distance.masked_fill(distance == 0, 1)
+    return grad * (part / distance / distance)
+
+
 @backward_of("_angle_backward(Tensor grad, Tensor self) -> Tensor")
 def _angle_backward(grad: Any, self: Any) -> Any:
     """The gradient of angle: i z / |z|^2; the argument of a real number is constant."""

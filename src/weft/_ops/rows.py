@@ -170,10 +170,10 @@ def _layer_norm_plain(row: Any, input: Any, eps: Any) -> Any:
     dtypes=FLOATS,
     dims="last_dims(len(normalized_shape))",
     grad={
-        "input": "_layer_norm_affine_backward(grad, input, weight, result1, result2, "
+        "input": "_layer_norm_backward(grad * weight, input, result1, result2, "
         "normalized_shape, eps)",
-        "weight, bias": "_layer_norm_vectors_backward(grad, input, result1, result2, "
-        "weight.shape, normalized_shape, eps)",
+        "weight": "grad * _layer_norm(input, normalized_shape, eps)[0]",
+        "bias": "grad",
     },
     tags=("fusible",),
     per_row=("result1", "result2"),
@@ -206,59 +206,6 @@ def _layer_norm_backward(
     level = row.sum(grad_output) / row.length
     slope = row.sum(grad_output * normal) / row.length
     return (grad_output - level - normal * slope) * rstd
-
-
-@backward_of(
-    "_layer_norm_affine_backward(Tensor grad_output, Tensor input, Tensor weight, Tensor mean, "
-    "Tensor rstd, int[] normalized_shape, float eps) -> Tensor",
-    "rowwise",
-    dtypes=FLOATS,
-    dims="last_dims(len(normalized_shape))",
-    constants=("mean", "rstd"),
-    grad={
-        "grad_output": "_layer_norm_backward(grad, input, mean, rstd, normalized_shape, eps)"
-        " * weight",
-        "input": "_layer_norm_double(grad, grad_output * weight, input, mean, rstd, "
-        "normalized_shape, eps)",
-        "weight": "grad_output * _layer_norm_backward(grad, input, mean, rstd, normalized_shape, "
-        "eps)",
-    },
-    per_row=("mean", "rstd"),
-)
-def _layer_norm_affine_backward(
-    row: Any, grad_output: Any, input: Any, weight: Any, mean: Any, rstd: Any, eps: Any
-) -> Any:
-    """The gradient of normalised rows that are scaled by a weight, for their input."""
-    return _layer_norm_backward(
-        row, grad_output * weight, input, row.value(mean), row.value(rstd), eps
-    )
-
-
-@backward_of(
-    "_layer_norm_vectors_backward(Tensor grad_output, Tensor input, Tensor mean, Tensor rstd, "
-    "int[] sizes, int[] normalized_shape, float eps) -> (Tensor, Tensor)"
-)
-def _layer_norm_vectors_backward(
-    grad_output: Any, input: Any, mean: Any, rstd: Any, sizes: Any, normalized_shape: Any, eps: Any
-) -> Any:
-    """The gradients of normalised rows for a weight and a bias of `sizes`, or what sums to them."""
-    dims = ops.repeated_dims(sizes, input.shape)
-    if ops.grad_enabled() or len(dims) == 0:
-        return grad_output * ops._layer_norm(input, normalized_shape, eps)[0], grad_output
-    sums = ops._layer_norm_sums(grad_output, input, mean, rstd, dims)
-    return sums[0].reshape(sizes), sums[1].reshape(sizes)
-
-
-@backward_of(
-    "_layer_norm_sums(Tensor grad_output, Tensor input, Tensor mean, Tensor rstd, int[] dim)"
-    " -> (Tensor, Tensor)",
-    "rowwise",
-    dtypes=FLOATS,
-    tags=("nondifferentiable",),
-)
-def _layer_norm_sums(row: Any, grad_output: Any, input: Any, mean: Any, rstd: Any) -> Any:
-    """Sums over `dim` of a gradient times normalised rows, and of it alone."""
-    return row.sum(grad_output * ((input - mean) * rstd)), row.sum(grad_output)
 
 
 @backward_of(

@@ -214,16 +214,6 @@ op(
         "other": "_atan2_backward(grad, self, other, -self)",
     },
 )
-
-
-@backward_of("_atan2_backward(Tensor grad, Tensor self, Tensor other, Tensor part) -> Tensor")
-def _atan2_backward(grad: Any, self: Any, other: Any, part: Any) -> Any:
-    """The gradient of atan2: `part` over the squared distance, 0 at the origin."""
-    distance = self.hypot(other)
-    distance = distance.masked_fill(distance == 0, 1)
-    return grad * (part / distance / distance)
-
-
 _function("tanh", lang.tanh, "tanh_backward(grad, result)", "The hyperbolic tangent.")
 backward_op(
     "tanh_backward(Tensor grad_output, Tensor output) -> Tensor",

@@ -13,8 +13,6 @@ from weft._runtime.torch_function import declare as _declare
 from weft._tensor.limits import finfo
 from weft.nn._dtype_checks import check_length, check_one_dtype
 
-_layer_norm_affine = _C._aten._layer_norm_affine
-
 
 def group_norm(
     input: Tensor,
@@ -51,16 +49,11 @@ def _by_groups(
 ) -> Tensor:
     """group_norm in planes."""
     _check_vectors(input, weight, bias)
-    channels, each = input.size(1) // num_groups, math.prod(input.shape[2:])
+    each = input[:1].numel() // num_groups
     half = input.dtype in (_C.float16, _C.bfloat16)  # computed in float32, and rounded once
-    groups = (input.float() if half else input).reshape(input.size(0), num_groups, channels, each)
-    if is_scripting() or weight is None or bias is None:  # archives hold no other form
-        result = _C.layer_norm(groups, (channels, each), None, None, eps)
-        result = _affine(result.reshape(input.shape), weight, bias)
-    else:
-        sizes = (num_groups, channels, 1)
-        w, b = weight.reshape(sizes), bias.reshape(sizes)
-        result = _layer_norm_affine(groups, (channels, each), w, b, eps)[0].reshape(input.shape)
+    groups = (input.float() if half else input).reshape(input.size(0), num_groups, each)
+    result = _C.layer_norm(groups, (groups.size(2),), None, None, eps)
+    result = _affine(result.reshape(input.shape), weight, bias)
     return result.to(input.dtype) if half else result
 
 
