@@ -69,7 +69,7 @@ class Row:
         v = value_of(x)
         return self._fold([v], [constant(1, v.dtype)], lambda a, b: [a[0] * b[0]])[0]
 
-    # Where the accumulator were asked for NaN, its store would be masked: slow on AMD with AVX2.
+    # The value is asked for NaN: asking the accumulator masks its store, slow on AMD with AVX2.
     def max(self, x: Operand) -> Value:
         """The greatest value; NaN if there is one."""
         v = _ordered("max", x)
