@@ -199,12 +199,15 @@ void with_group(const Geometry& g, Fn&& fn) {
       return fn(ChannelsEach<1>{});
   }
 }
+// The channels of a register, or of a group that has more.
+template <int Bytes, int Group>
+constexpr int kLanesOf = std::max<int>(Bytes / sizeof(float), Group);
+
 void channel_line(const Geometry& g, const ChannelLine& line) {
   with_group(g, [&]<int Group>(ChannelsEach<Group>) {
-    at_level([&](auto) WEFT_INLINED {
-      if (Group > 1 || g.in_channels >= kGroupLanes) {
-        return channel_line_body<kGroupLanes, Group>(g, line);
-      }
+    at_level([&](auto bytes) WEFT_INLINED {
+      constexpr int kLanes = kLanesOf<bytes(), Group>;
+      if (Group > 1 || g.in_channels >= kLanes) return channel_line_body<kLanes, Group>(g, line);
       if (g.in_channels >= 4) return channel_line_body<4, 1>(g, line);
       channel_line_body<1, 1>(g, line);
     });
@@ -212,8 +215,8 @@ void channel_line(const Geometry& g, const ChannelLine& line) {
 }
 void weight_line(const Geometry& g, const WeightLine& line) {
   with_group(g, [&]<int Group>(ChannelsEach<Group>) {
-    at_level([&](auto) WEFT_INLINED {
-      const int64_t c = weight_line_body<kGroupLanes, Group>(g, line, 0);
+    at_level([&](auto bytes) WEFT_INLINED {
+      const int64_t c = weight_line_body<kLanesOf<bytes(), Group>, Group>(g, line, 0);
       if constexpr (Group == 1) {
         weight_line_body<1, 1>(g, line, weight_line_body<4, 1>(g, line, c));
       }
