@@ -47,7 +47,7 @@ struct PassPlan {
 // strides over the other one.
 struct RowOperand {
   View view;
-  Dims row, outer;  // while planning: strides over both
+  Dims row, outer;  // strides over both
   Dims across;
 };
 
@@ -63,7 +63,7 @@ struct RowWalk {
   const Program& program;
   DType compute{};
   bool vertical = false;
-  Space row, outer;
+  Space row, outer, strip;  // strip: a block's rows and the row elements behind, if `wide` > 1
   FixedVector<RowOperand, kMaxCallOperands> operands;
   FixedVector<RowResult, kMaxCallOperands> results;
   uint8_t operand_of[kMaxSlots];  // by slot
@@ -74,7 +74,7 @@ struct RowWalk {
                       // into `wide` groups of lanes, which merge at the end
   int64_t fold = 1;   // row elements folded in sequence before partial states merge
 
-  const Space& tiled() const { return vertical ? outer : row; }
+  const Space& tiled() const { return !vertical ? row : wide > 1 ? strip : outer; }
   size_t slot_item(int slot) const {
     return item_size(slot_dtype(program.slots[slot].type, compute));
   }

@@ -256,10 +256,8 @@ void Planner::lay_out() {
 // elements follow each other without a gap in every operand, and positions do not matter.
 bool Planner::can_widen() const {
   constexpr int64_t kNarrow = 256;
-  const int64_t rows = walk_.outer.numel;
-  if (rows < 2 || rows > kNarrow || walk_.outer.sizes.size() != 1 || program_.uses_position) {
-    return false;
-  }
+  const int64_t rows = walk_.outer.sizes[0];
+  if (rows < 2 || rows > kNarrow || program_.uses_position) return false;
   for (const PassPlan& pass : walk_.passes) {
     if (!pass.mergeable) return false;
     for (const State& state : pass.states) {
@@ -350,8 +348,9 @@ void Planner::size_blocks() {
   const int64_t length = std::max<int64_t>(walk_.row.numel, 1), rows = walk_.outer.numel;
   if (can_widen()) {
     walk_.vertical = true;
-    walk_.width = rows;
-    walk_.wide = kWidest / rows;
+    walk_.width = walk_.outer.sizes[0];
+    walk_.wide = kWidest / walk_.width;
+    walk_.strip = make_space({walk_.width * walk_.row.sizes[0]});
     walk_.fold = kFoldVertical * walk_.wide;
   } else if (!walk_.vertical) {
     // Several passes come back to the block: it should still be in L1. One pass need not.
@@ -433,7 +432,9 @@ bool Planner::run() {
   std::memcpy(walk_.scalars[kRowLengthSlot].bytes, &walk_.row.numel, sizeof(int64_t));
   size_blocks();
   for (RowOperand& operand : walk_.operands) {
-    operand.view.strides = walk_.vertical ? operand.outer : operand.row;
+    operand.view.strides = !walk_.vertical   ? operand.row
+                           : walk_.wide == 1 ? operand.outer
+                                             : Dims{operand.view.item};
     operand.across = walk_.vertical ? operand.row : operand.outer;
     describe(operand.view, walk_.tiled());
   }

@@ -1,5 +1,6 @@
 #include "core/thread_pool.h"
 #include "ops/tile_testing.h"
+#include "ops_views.h"
 #include "testing.h"
 
 namespace weft::tile::testing {
@@ -302,28 +303,49 @@ Dims random_dims(Random& random, size_t ndim) {
   return dims;
 }
 
+// Elements are small integers: sums of floats are exact.
+void check_sums(const Tensor& x, const Dims& dims, bool keepdim = false) {
+  const Rows reference = rows_of(x.sizes(), dims);
+  const Tensor sum = call(k_sum, x, dims, keepdim);
+  CHECK_EQ(sum.dtype(), is_floating(x.dtype()) ? x.dtype() : DType::I64);
+  if (!keepdim) CHECK_EQ(sum.sizes(), reference.shape);
+  if (keepdim) CHECK_EQ(sum.dim(), x.dim());
+  const auto elements = values(x), sums = values(sum);
+  CHECK_EQ(sums.size(), reference.rows.size());
+  for (size_t r = 0; r < sums.size(); ++r) {
+    double total = 0;
+    for (size_t i : reference.rows[r]) total += elements[i];
+    if (x.dtype() == DType::F16) {
+      total = total > 65504 + 15 ? INFINITY : static_cast<float>(Half(static_cast<float>(total)));
+    }
+    CHECK_EQ(sums[r], total);
+  }
+}
+
+constexpr DType kSummed[] = {DType::F32, DType::F64, DType::I64, DType::F16, DType::Bool};
+
 TEST(tile_row_random_sums) {
-  constexpr DType dtypes[] = {DType::F32, DType::F64, DType::I64, DType::F16, DType::Bool};
   Random random(21);
   for (int round = 0; round < 500; ++round) {
     const Dims shape = random.shape(4, round % 20 == 0 ? 300000 : 4000);
-    const Tensor x = random.tensor(shape, dtypes[random.below(5)], round % 3 == 0);
+    const Tensor x = random.tensor(shape, kSummed[random.below(5)], round % 3 == 0);
     const Dims dims = random_dims(random, shape.size());
-    const bool keepdim = random.below(2);
-    const Rows reference = rows_of(shape, dims);
-    const Tensor sum = call(k_sum, x, dims, keepdim);
-    CHECK_EQ(sum.dtype(), is_floating(x.dtype()) ? x.dtype() : DType::I64);
-    if (!keepdim) CHECK_EQ(sum.sizes(), reference.shape);
-    if (keepdim) CHECK_EQ(sum.dim(), x.dim());
-    const auto elements = values(x), sums = values(sum);
-    CHECK_EQ(sums.size(), reference.rows.size());
-    for (size_t r = 0; r < sums.size(); ++r) {
-      double total = 0;
-      for (size_t i : reference.rows[r]) total += elements[i];
-      if (x.dtype() == DType::F16) {
-        total = total > 65504 + 15 ? INFINITY : static_cast<float>(Half(static_cast<float>(total)));
+    check_sums(x, dims, random.below(2));
+  }
+}
+
+// Blocks of few columns span neighbours along the row, whatever stands around them.
+TEST(tile_row_sums_of_narrow_blocks) {
+  Random random(27);
+  for (const Dims& shape :
+       {Dims{3, 700, 5}, Dims{2, 3, 400, 4}, Dims{5, 130, 64}, Dims{4, 1025, 2}}) {
+    for (DType dtype : kSummed) {
+      for (bool contiguous : {true, false}) {
+        const Tensor x = random.tensor(shape, dtype, contiguous);
+        check_sums(x, Dims{-2});
+        check_sums(ops::transpose(x, 0, -1), Dims{-2});
+        check_sums(ops::slice(x, 0, 1, {}, 2), Dims{-2}, true);
       }
-      CHECK_EQ(sums[r], total);
     }
   }
 }
@@ -422,12 +444,13 @@ TEST(tile_row_long_rows_are_summed_pairwise) {
 TEST(tile_row_sum_does_not_depend_on_threads) {
   Random random(25);
   const int before = num_threads();
-  const Dims shapes[] = {{1000003}, {2, 400009}, {300007, 3}, {9011, 70}, {1025, 530}};
+  const Dims shapes[] = {{1000003},  {2, 400009}, {300007, 3},
+                         {9011, 70}, {1025, 530}, {9, 4099, 8}};
   for (const Dims& shape : shapes) {
     const Tensor x = random.tensor(shape, DType::F32, true);
     float* data = x.data_as<float>();
     for (int64_t i = 0; i < x.numel(); ++i) data[i] = std::sin(static_cast<float>(i));
-    for (const Dims& dims : {Dims{}, Dims{0}, Dims{-1}}) {
+    for (const Dims& dims : {Dims{}, Dims{0}, Dims{x.dim() / 2}, Dims{-1}}) {
       set_num_threads(1);
       const auto one = values(call(k_sum, x, dims));
       set_num_threads(3);
@@ -440,10 +463,10 @@ TEST(tile_row_sum_does_not_depend_on_threads) {
 
 TEST(tile_row_long_rows_in_several_passes) {
   Random random(26);
-  const Dims shapes[] = {{600001}, {2, 300001}, {300001, 2}, {9001, 65}};
+  const Dims shapes[] = {{600001}, {2, 300001}, {300001, 2}, {9001, 65}, {3, 5001, 7}};
   for (const Dims& shape : shapes) {
     const Tensor x = random.tensor(shape, DType::F32, true);
-    for (int64_t dim : {0, -1}) {
+    for (int64_t dim : {int64_t{0}, x.dim() / 2, int64_t{-1}}) {
       const Tensor sums = call(k_sum, call(k_softmax, x, Dims{dim}), Dims{dim});
       for (double sum : values(sums)) CHECK_NEAR(sum, 1, 1e-4);
     }

@@ -149,12 +149,11 @@ void RowWorker::open(int64_t first, int64_t count) {
 void RowWorker::read_given(int slot) {
   const uint8_t number = walk_.operand_of[walk_.program.slots[slot].index];
   const RowOperand& operand = walk_.operands[number];
-  const Dims& strides = walk_.vertical ? operand.view.strides : operand.across;
   const size_t item = walk_.slot_item(slot);
   Cursor place = outer_;
   for (int64_t row = 0; row < count_; ++row, place.advance(walk_.outer, 1)) {
     void* const both[] = {values_[slot] + static_cast<size_t>(row) * item,
-                          origins_[number] + place.offset(strides)};
+                          origins_[number] + place.offset(operand.outer)};
     if (operand.view.convert) {
       operand.view.convert(both, 1, nullptr);
     } else {
@@ -446,17 +445,18 @@ void RowWorker::vertical_strides(const PassPlan& pass, int64_t begin, int64_t en
 
 void RowWorker::vertical(const PassPlan& pass, int64_t begin, int64_t end) {
   if (strides_only(pass)) return vertical_strides(pass, begin, end);
+  const bool is_strip = walk_.wide > 1;
+  const Cursor start{Dims{0}};
   position_.seek(walk_.row, begin);
   while (true) {
     for (size_t i = 0; i < walk_.operands.size(); ++i) {
       const RowOperand& operand = walk_.operands[i];
       bases_[i] = origins_[i] + position_.offset(operand.across);
+      if (is_strip) bases_[i] += outer_.offset(operand.outer);
     }
-    int64_t step = 1;
-    if (walk_.wide > 1) {
-      step = std::min({walk_.wide, end - begin, walk_.row.sizes[0] - position_.index[0]});
-    }
-    tile(pass, outer_, begin, count_ * step);
+    const int64_t left = std::min(end - begin, walk_.row.sizes[0] - position_.index[0]);
+    const int64_t step = std::min(walk_.wide, left);
+    tile(pass, is_strip ? start : outer_, begin, count_ * step);
     begin += step;
     if (begin == end) return;
     position_.advance(walk_.row, step);
