@@ -6,12 +6,10 @@ namespace weft::native::conv {
 namespace {
 
 constexpr int64_t kLanes = 16;
-template <class T>
-using Lanes = Vector<T, kLanes * sizeof(T)>;
 
 // 16 positions a step. With KernelH and KernelW known the loops over taps unroll, and the taps stay
 // in registers.
-template <int KernelH, int KernelW, class T>
+template <int Bytes, int KernelH, int KernelW, class T>
 WEFT_INLINE void correlate_body(const PlaneTaps& t, int64_t line, const T* padded, const T* taps,
                                 T start, bool add, T* out) {
   const int64_t kernel_h = KernelH ? KernelH : t.kernel_h;
@@ -23,24 +21,25 @@ WEFT_INLINE void correlate_body(const PlaneTaps& t, int64_t line, const T* padde
       // The last step starts early enough to be whole; what it writes again is the same.
       const bool again = !add && t.out_width >= kLanes && next + kLanes > t.out_width;
       const int64_t x = again ? t.out_width - kLanes : next;
-      Lanes<T> sums = Lanes<T>{} + start, values;
+      LanesOf<T, kLanes, Bytes> sums, values;
+      sums.fill(start);
       for (int64_t i = 0; i < kernel_h; ++i) {
         const T* at = from + i * t.dilation_h * line + x;
         for (int64_t j = 0; j < kernel_w; ++j) {
-          load(values, at + j * t.dilation_w);
-          sums += values * taps[i * kernel_w + j];
+          values.read(at + j * t.dilation_w);
+          sums.add(taps[i * kernel_w + j], values);
         }
       }
       const int64_t count = t.out_width - x;
       if (count >= kLanes) {
         if (add) {
-          load(values, to + x);
-          sums += values;
+          values.read(to + x);
+          sums.add(T(1), values);
         }
-        store(sums, to + x);
+        sums.write(to + x);
       } else {
         T tail[kLanes];
-        store(sums, tail);
+        sums.write(tail);
         for (int64_t k = 0; k < count; ++k) to[x + k] = add ? to[x + k] + tail[k] : tail[k];
       }
     }
@@ -59,11 +58,11 @@ void fill_plane(const PaddedPlane& p, const T* plane, T* padded) {
 template <class T>
 void correlate_plane(const PlaneTaps& t, int64_t line, const T* padded, const T* taps, T start,
                      bool add, T* out) {
-  at_level([&](auto) WEFT_INLINED {
+  at_level([&](auto bytes) WEFT_INLINED {
     if (t.kernel_h == 3 && t.kernel_w == 3) {
-      return correlate_body<3, 3>(t, line, padded, taps, start, add, out);
+      return correlate_body<bytes(), 3, 3>(t, line, padded, taps, start, add, out);
     }
-    correlate_body<0, 0>(t, line, padded, taps, start, add, out);
+    correlate_body<bytes(), 0, 0>(t, line, padded, taps, start, add, out);
   });
 }
 
