@@ -324,6 +324,7 @@ def test_binomial(count: float, prob: float) -> None:
 ALONE = {
     "Beta": {"concentration1": [0.75, 3.0], "concentration0": [1.5, 2.0]},
     "ContinuousBernoulli": {"probs": [0.25, 0.875]},
+    "Chi2": {"df": [0.75, 3.0]},
     "Exponential": {"rate": [0.5, 3.0]},
     "Gamma": {"concentration": [0.75, 3.0], "rate": [1.5, 2.0]},
     "Gumbel": {"loc": [0.5, -1.0], "scale": [1.0, 2.0]},
@@ -702,6 +703,8 @@ def test_a_continuous_bernoulli_of_large_logits(lib: Any, logits: float) -> None
     family = lib.distributions.ContinuousBernoulli(logits=lib.tensor(logits))
     assert family.log_prob(lib.tensor(float(logits > 0))).item() == pytest.approx(2.7690, abs=1e-4)
     assert math.isfinite(family.entropy()) and math.isfinite(family.mean)
+    divergence = lib.distributions.kl_divergence(family, family)
+    assert divergence.item() == pytest.approx(0.0, abs=1e-4)
 
 
 @both

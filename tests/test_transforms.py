@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from libraries import both
 
 import weft
 
@@ -313,3 +314,10 @@ def test_distributions_of_others() -> None:
         Other().expand((2,))
     d.register_kl(Half, Half)(lambda p, q: (q.scale / p.scale).log())
     assert d.kl_divergence(Other(), Half(1.0)).item() == 0
+
+
+@both
+def test_pieces_of_a_stick_keep_what_is_left(lib: Any) -> None:
+    stick, x = lib.distributions.StickBreakingTransform(), lib.tensor([1e3, -1e3])
+    y = stick(x)
+    assert stick.inv(y).isfinite().all() and stick.log_abs_det_jacobian(x, y).isfinite()

@@ -75,13 +75,13 @@ def _log_exp_range(low: Tensor, width: Tensor) -> Tensor:
 
 def _of_gamma(p: Any, q: Gamma) -> Tensor:
     constant = q.concentration.lgamma() - q.concentration * q.rate.log()
-    return constant + q.rate * p.mean - (q.concentration - 1) * _LOG[type(p)](p)
+    return constant + q.rate * p.mean - (q.concentration - 1) * _LOG[_class_of(p)](p)
 
 
 def _of_beta(p: Any, q: Beta) -> Tensor:
     a, b = q.concentration1, q.concentration0
     constant = a.lgamma() + b.lgamma() - (a + b).lgamma()
-    return constant - (a - 1) * _LOG[type(p)](p) - (b - 1) * _LOG_REST[type(p)](p)
+    return constant - (a - 1) * _LOG[_class_of(p)](p) - (b - 1) * _LOG_REST[_class_of(p)](p)
 
 
 def _of_normal(p: Any, q: Normal) -> Tensor:
@@ -91,16 +91,18 @@ def _of_normal(p: Any, q: Normal) -> Tensor:
 
 def _of_gumbel(p: Any, q: Gumbel) -> Tensor:
     t = q.scale.reciprocal()
-    return q.scale.log() + t * (p.mean - q.loc) + (_LOG_EXP[type(p)](p, t) + t * q.loc).exp()
+    return q.scale.log() + t * (p.mean - q.loc) + (_LOG_EXP[_class_of(p)](p, t) + t * q.loc).exp()
 
 
 def _of_pareto(p: Any, q: Pareto) -> Tensor:
-    return (q.alpha + 1) * _LOG[type(p)](p) - q.alpha.log() - q.alpha * q.scale.log()
+    return (q.alpha + 1) * _LOG[_class_of(p)](p) - q.alpha.log() - q.alpha * q.scale.log()
 
 
 _CROSS: dict[type, Any] = {
     Beta: _of_beta,
-    ContinuousBernoulli: lambda p, q: -q._log_constant() - (-q.probs).log1p() - q.logits * p.mean,
+    ContinuousBernoulli: lambda p, q: (
+        -q._log_constant() - (-q.probs).log1p() - q.probs.logit() * p.mean
+    ),
     Exponential: lambda p, q: q.rate * p.mean - q.rate.log(),
     Gamma: _of_gamma,
     Gumbel: _of_gumbel,

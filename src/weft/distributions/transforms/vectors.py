@@ -10,6 +10,7 @@ from weft import _C, linalg
 from weft._C import Size, Tensor
 from weft._tensor.limits import finfo
 from weft.distributions import constraints
+from weft.distributions.transforms.elementwise import _clipped_sigmoid
 from weft.distributions.transforms.transform import Shape, Transform
 from weft.distributions.utils import _sum_rightmost, tril_matrix_to_vec, vec_to_tril_matrix
 from weft.nn import functional as F
@@ -102,7 +103,7 @@ class StickBreakingTransform(_OfType):
         return _C.arange(x.shape[-1], 0, -1, dtype=x.dtype).log()
 
     def _call(self, x: Tensor) -> Tensor:
-        broken = (x - self._shift(x)).sigmoid()
+        broken = _clipped_sigmoid(x - self._shift(x))
         left = (1 - broken).cumprod(-1)
         return F.pad(broken, [0, 1], value=1.0) * F.pad(left, [1, 0], value=1.0)
 
