@@ -491,10 +491,10 @@ def combined(lib: Any, kind: str, name: str, options: dict[str, Any]) -> tuple[A
     home = lib.optim.swa_utils if "." in name else rates
     optimizer = lib.optim.SGD([lib.nn.Parameter(lib.ones(1))], lr=0.1, momentum=0.9)
     make = partial(getattr(home, name.split(".")[-1]), optimizer, **options)
-    if kind == "resumed":
+    if "resumed" in kind:
         optimizer.param_groups[0].update(initial_lr=0.2, max_lr=1.0, min_lr=0.01, swa_lr=0.05)
         optimizer.param_groups[0].update(base_momentum=0.85, max_momentum=0.95)
-        return optimizer, make(last_epoch=2)
+        return optimizer, make(last_epoch=2 if kind == "resumed" else 5)
     parts = [make(), rates.ConstantLR(optimizer, 0.5, 2)]
     if kind == "second":
         return optimizer, rates.SequentialLR(optimizer, parts[::-1], [2])
@@ -513,7 +513,9 @@ PLAIN_SCHEDULES = [
 
 @pytest.mark.parity
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("kind", ["resumed", "first", "second", "nested", "chained"])
+@pytest.mark.parametrize(
+    "kind", ["resumed", "resumed late", "first", "second", "nested", "chained"]
+)
 @pytest.mark.parametrize(("name", "options"), PLAIN_SCHEDULES)
 def test_combined_schedules_equal_torch(kind: str, name: str, options: dict[str, Any]) -> None:
     torch = pytest.importorskip("torch")
@@ -552,6 +554,19 @@ def test_checkpoints_of_schedules_have_torchs_names(name: str, options: dict[str
         groups.append(list(optimizer.param_groups[0]))
     assert groups[0] == groups[1]
     assert states[0] == states[1]
+
+
+@pytest.mark.parametrize(
+    "combine",
+    [
+        lambda a, b: lr_scheduler.SequentialLR(a.optimizer, [a, b], [1]),
+        lambda a, b: lr_scheduler.ChainedScheduler([a, b]),
+    ],
+)
+def test_schedules_of_two_optimizers_are_refused(combine: Any) -> None:
+    first, second = (lr_scheduler.ExponentialLR(SGD([parameter(1.0)], 0.1), 0.5) for _ in range(2))
+    with pytest.raises(ValueError, match="expected schedules of one optimizer, got two"):
+        combine(first, second)
 
 
 def test_a_schedule_of_schedules_goes_on_from_its_checkpoint() -> None:

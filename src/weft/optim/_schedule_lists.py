@@ -15,6 +15,11 @@ class ScheduleList(LRScheduler):
 
     _schedulers: list[LRScheduler]
 
+    def _take(self, optimizer: Optimizer, schedulers: Sequence[LRScheduler]) -> None:
+        if any(scheduler.optimizer is not optimizer for scheduler in schedulers):
+            raise ValueError(f"{type(self).__name__}: expected schedules of one optimizer, got two")
+        self.optimizer, self._schedulers = optimizer, list(schedulers)
+
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer, with the states of the schedules."""
         state = super().state_dict()
@@ -62,8 +67,7 @@ class SequentialLR(ScheduleList):
                 f"SequentialLR: expected {len(schedulers) - 1} milestones for {len(schedulers)} "
                 f"schedulers, got {len(milestones)}"
             )
-        self.optimizer = optimizer
-        self._schedulers = schedulers
+        self._take(optimizer, schedulers)
         self._milestones = milestones
         self.last_epoch = last_epoch + 1
         for group in optimizer.param_groups:
@@ -109,11 +113,7 @@ class ChainedScheduler(ScheduleList):
     ) -> None:
         if len(schedulers) < 1:
             raise ValueError("ChainedScheduler: expected at least one schedule, got none")
-        self.optimizer = schedulers[0].optimizer if optimizer is None else optimizer
-        for scheduler in schedulers:
-            if scheduler.optimizer is not self.optimizer:
-                raise ValueError("ChainedScheduler: expected schedules of one optimizer, got two")
-        self._schedulers = list(schedulers)
+        self._take(schedulers[0].optimizer if optimizer is None else optimizer, schedulers)
         self._last_lr = self._current()
 
     def step(self, epoch: int | None = None) -> None:
