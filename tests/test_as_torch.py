@@ -384,10 +384,14 @@ def test_pickles_of_pytorch(tmp_path: Path) -> None:
     module = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
     parameter = torch.nn.Parameter(torch.ones(2), requires_grad=False)
     parameter.tag = "kept"
+    tagged = torch.arange(3.0)
+    tagged.tag = torch.ones(1)
     values = {
         "view": torch.arange(12.0).reshape(3, 4)[1:, ::2],
         "lists": [torch.ones(2, dtype=torch.bfloat16), {"x": torch.tensor(3)}],
         "parameter": parameter,
+        "tagged": (tagged, torch.nn.Buffer(torch.ones(1)), torch.empty(2, 3, device="meta").t()),
+        "named": torch.nn.ParameterDict({"a": torch.ones(1), "b": 3}),
         "facts": (torch.Size([1, 2]), torch.float16, torch.device("cpu"), torch.strided),
         "module": module,
         "state": module.state_dict(),

@@ -46,7 +46,7 @@ PYTHON_RULES: dict[str, tuple[str, ...]] = {
     "weft._ops": ("weft._kernels.lang", "weft._kernels.types"),
     "weft._kernels": ("weft._ops", "llvmlite"),
     "weft._command": ("weft", "weft.jit", "weft.serialization", "numpy"),
-    "weft.compat": ("weft", "weft.nn"),
+    "weft.compat": ("weft", "weft.nn", "weft.serialization"),
     "weft.compiler": ("weft", "weft.nn"),
     "weft.distributed": ("weft", "weft.nn", "weft.optim", "weft.serialization", "mpi4py"),
     "weft.distributions": ("weft", "weft.nn"),

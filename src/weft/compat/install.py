@@ -27,7 +27,10 @@ _UNPROBED = frozenset(("qint8", "qint32", "quint8", "quint2x4", "quint4x2"))
 
 
 # What pickles of PyTorch name in modules that are weft's own.
-_PICKLED = frozenset(("torch.storage._load_from_bytes", "torch.serialization._get_layout"))
+_PICKLED = frozenset(
+    ("torch.storage._load_from_bytes", "torch.serialization._get_layout")
+    + ("torch._tensor._rebuild_from_type_v2",)
+)
 
 
 def source_of(name: str) -> str | None:

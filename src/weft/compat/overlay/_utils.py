@@ -8,6 +8,7 @@ from typing import Any
 
 import weft
 from weft import Tensor
+from weft.serialization import globals as _globals
 
 
 def _get_available_device_type() -> str | None:
@@ -54,54 +55,25 @@ def _take_tensors(tensors: Iterable[Tensor], size_limit: int) -> Iterator[list[T
     yield from filter(None, groups.values())
 
 
-def _rebuild_tensor(storage: Any, storage_offset: int, size: Any, stride: Any) -> Tensor:
-    """A tensor over a storage. RuntimeError where it reaches outside of it."""
-    made = weft.empty(0, dtype=storage.dtype)
-    return made.set_(storage, storage_offset, tuple(size), tuple(stride))
+# What Python's pickles name: as in files of save, and in modules that are weft's own.
 
-
-def _rebuild_tensor_v2(
-    storage: Any, storage_offset: int, size: Any, stride: Any, requires_grad: bool,
-    backward_hooks: Any, metadata: Any = None,
-) -> Tensor:  # fmt: skip
-    """_rebuild_tensor, with requires_grad. metadata: whether the elements are conjugates or
-    negated, which they become here. Hooks of old files are left out."""
-    made = _rebuild_tensor(storage, storage_offset, size, stride)
-    made = made.conj_physical() if (metadata or {}).get("conj") else made
-    made = -made if (metadata or {}).get("neg") else made
-    return made.requires_grad_(requires_grad) if requires_grad else made
-
-
-def _rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Tensor:
-    """A Parameter over the data."""
-    return weft.nn.Parameter(data, requires_grad)
-
-
-def _rebuild_parameter_with_state(
-    data: Tensor, requires_grad: bool, backward_hooks: Any, state: Any
-) -> Tensor:
-    """_rebuild_parameter, with attributes."""
-    made = _rebuild_parameter(data, requires_grad, backward_hooks)
-    vars(made).update(state)
-    return made
-
-
-def _rebuild_sparse_tensor(layout: Any, data: tuple[Any, ...]) -> Tensor:
-    """A sparse tensor of its parts. NotImplementedError for a layout that weft lacks."""
-    if layout is weft.sparse_coo:
-        indices, values, size, *coalesced = data
-        return weft.sparse_coo_tensor(
-            indices, values, size, is_coalesced=coalesced and coalesced[0]
-        )
-    return weft.sparse_compressed_tensor(*data, layout=layout)
-
-
-# What Python's pickles name in modules that are weft's own.
+_rebuild_tensor, _rebuild_tensor_v2 = _globals._rebuild, _globals._rebuild_v2
+_rebuild_tensor_v3, _rebuild_meta_tensor_no_storage = _globals._rebuild_v3, _globals._rebuild_meta
+_rebuild_parameter = _rebuild_parameter_with_state = _globals._parameter
+_rebuild_sparse_tensor = _globals._sparse
 
 
 def _load_from_bytes(data: bytes) -> Any:
     """torch.storage._load_from_bytes: a storage, which is a file of its own in a pickle."""
     return weft.load(io.BytesIO(data))
+
+
+def _rebuild_from_type_v2(function: Any, cls: Any, arguments: Any, state: dict[str, Any]) -> Tensor:
+    """torch._tensor._rebuild_from_type_v2: a tensor with attributes, or of a derived class."""
+    made = function(*arguments)
+    made = made if type(made) is cls else made.as_subclass(cls)
+    vars(made).update(state)
+    return made
 
 
 def _get_layout(name: str) -> Any:

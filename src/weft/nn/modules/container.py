@@ -325,54 +325,54 @@ class ParameterDict(Module):
 
     def __init__(self, parameters: Any = None) -> None:
         super().__init__()
-        self._names: dict[str, None] = {}
+        self._keys: dict[str, None] = {}
         if parameters is not None:
             self.update(parameters)
 
     def __getitem__(self, key: str) -> Any:
-        if key not in self._names:
+        if key not in self._keys:
             raise KeyError(key)
         return getattr(self, key)
 
     def __setitem__(self, key: str, value: Any) -> None:
         if not isinstance(key, str):
             raise TypeError(f"ParameterDict: expected a string as key, got {type(key).__name__}")
-        if key not in self._names and hasattr(self, key):
+        if key not in self._keys and hasattr(self, key):
             raise KeyError(f"ParameterDict: expected an unused name, got the attribute {key!r}")
-        self._names[key] = None
+        self._keys[key] = None
         setattr(self, key, _as_parameter(value))
 
     def __delitem__(self, key: str) -> None:
-        del self._names[key]
+        del self._keys[key]
         delattr(self, key)
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self._keys)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        return iter(self._keys)
 
     def __reversed__(self) -> Iterator[str]:
-        return reversed(self._names)
+        return reversed(self._keys)
 
     def __contains__(self, key: object) -> bool:
-        return key in self._names
+        return key in self._keys
 
     def keys(self) -> Any:
         """The names, in order."""
-        return self._names.keys()
+        return self._keys.keys()
 
     def values(self) -> list[Any]:
         """The parameters, in order."""
-        return [self[key] for key in self._names]
+        return [self[key] for key in self._keys]
 
     def items(self) -> list[tuple[str, Any]]:
         """The (name, parameter) pairs, in order."""
-        return [(key, self[key]) for key in self._names]
+        return [(key, self[key]) for key in self._keys]
 
     def get(self, key: str, default: Any = None) -> Any:
         """The parameter under `key`, or the default."""
-        return self[key] if key in self._names else default
+        return self[key] if key in self._keys else default
 
     def setdefault(self, key: str, default: Any = None) -> Any:
         """The parameter under `key`, which is the default from now on if there was none."""
@@ -388,12 +388,12 @@ class ParameterDict(Module):
 
     def popitem(self) -> tuple[str, Any]:
         """Removes and returns the last pair."""
-        key = next(reversed(self._names))
+        key = next(reversed(self._keys))
         return key, self.pop(key)
 
     def clear(self) -> None:
         """Removes all parameters."""
-        for key in list(self._names):
+        for key in list(self._keys):
             del self[key]
 
     def copy(self) -> ParameterDict:
