@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft._ops.table import backward_op, body_of, op, ops
+from weft._ops.table import backward_of, backward_op, body_of, op, ops
 
 op(
     "mm(Tensor self, Tensor mat2) -> Tensor",
@@ -117,8 +117,8 @@ op(
     "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
     doc="input @ weight.T + bias, for any leading dimensions of input.",
     grad={
-        "input": "grad.matmul(weight.conj())",
-        "weight": "_linear_backward_weight(grad, input.conj())",
+        "input": "_linear_backward_input(grad, weight.conj())",
+        "weight": "_linear_backward_weight(_columns(grad, input), input.conj())",
         "bias": "grad",
     },
     variants="nn",
@@ -127,6 +127,22 @@ op(
     shape="matmul(input, weight[::-1])",
     result="input",
 )
+
+
+@backward_of("_linear_backward_input(Tensor grad_output, Tensor weight) -> Tensor")
+def _linear_backward_input(grad_output: Any, weight: Any) -> Any:
+    """The gradient of `linear` to its input; a weight that is a vector counts as one row."""
+    if weight.dim() == 1:
+        return grad_output.unsqueeze(-1) * weight
+    return grad_output.matmul(weight)
+
+
+@backward_of("_columns(Tensor grad_output, Tensor input) -> Tensor")
+def _columns(grad_output: Any, input: Any) -> Any:
+    """The gradient of `linear`, with the last dim that a weight which is a vector leaves out."""
+    return grad_output.unsqueeze(-1) if grad_output.dim() < input.dim() else grad_output
+
+
 backward_op(
     "_linear_backward_weight(Tensor grad_output, Tensor input) -> Tensor",
     doc="grad_output.T @ input, leading dimensions folded into one.",
