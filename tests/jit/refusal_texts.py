@@ -287,15 +287,15 @@ Write instead: one list argument""",
     (
         """\
 def f(x):
-    return [1, 'a']
+    return {1: x, 'a': x}
 """,
         """\
-list: expected items of one type, got int and str
+dict: expected keys of type int, float, bool, complex, str, Tensor, device, an enum, or a tuple of these but Tensor, \
+got Union[int, str]
   File "<string>", line 2
     def f(x):
-        return [1, 'a']
-               ~~~~~~~~ <--- HERE
-Write instead: a declared type, as xs: List[Union[int, str]]""",
+        return {1: x, 'a': x}
+               ~~~~~~~~~~~~~~ <--- HERE""",
     ),
     (
         """\

@@ -360,6 +360,42 @@ class Kind(enum.Enum):
     TWO = 2
 
 
+class Level(enum.IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+LEVELS = f"""class M(Module):
+  training : bool
+  def forward(self: __torch__.M,
+    level: __torch__.{__name__}.Level) -> Tuple[__torch__.{__name__}.Level, bool]:
+    HIGH = __torch__.{__name__}.Level.HIGH
+    return (HIGH, torch.eq(level, HIGH))
+"""
+LEVEL = "class Level(Enum):\n  LOW = 1\n  HIGH = 2\n"
+
+
+def test_members_of_an_enum_of_python():
+    code = {"__torch__": LEVELS, f"__torch__.{__name__}": LEVEL}
+    given, flag = jit.load(archive(code, ROOT))(Level.LOW)
+    assert given is Level.HIGH and not flag
+    code[f"__torch__.{__name__}"] = LEVEL.replace("2", "3")  # another enum of that name
+    with pytest.raises(TypeError, match="expected value of type Level"):
+        jit.load(archive(code, ROOT))(Level.LOW)
+
+
+def test_members_of_an_enum_that_was_compiled():
+    class Place(enum.Enum):  # which no module has
+        HERE = "here"
+
+    def here(place: Place) -> tuple[bool, Place]:
+        return place == Place.HERE, Place.HERE
+
+    here.__annotations__ = {"place": Place, "return": tuple[bool, Place]}
+    loaded = jit.load(io.BytesIO(jit.script(here).save_to_buffer()))
+    assert loaded(Place.HERE) == (True, Place.HERE)
+
+
 CPU = weft.device("cpu")
 
 

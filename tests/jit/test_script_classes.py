@@ -10,6 +10,7 @@ import dataclasses
 import enum
 import io
 import pickle
+from collections.abc import Callable
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 import pytest
@@ -914,6 +915,22 @@ def test_modules_that_name_others_to_compile():
     x = weft.ones(2)
     assert jit.script(Unscriptable())(x).tolist() == [3.0, 3.0]
     assert jit.script(nn.Sequential(Plus(), nn.Sequential(Unscriptable())))(x).tolist() == [6.0] * 2
+
+
+class Variadic:
+    def __call__(self, *parts: int) -> int:
+        return sum(parts)
+
+    def __prepare_scriptable__(self) -> Callable[[int, int], int]:
+        return with_two_parts
+
+
+def with_two_parts(first: int, second: int) -> int:
+    return first + second
+
+
+def test_objects_that_name_functions_to_compile():
+    assert jit.script(Variadic())(2, 3) == 5
 
 
 class Tally:

@@ -648,6 +648,7 @@ def test_names_of_arguments() -> None:
 
     traced = jit.trace(f, example_kwarg_inputs={"a": X, "c": X + 2, "b": X + 1})
     equal(traced(c=X, a=X * 2, b=X), f(X * 2, X, c=X))
+    assert str(traced.schema).endswith("(Tensor a, Tensor b, Tensor c) -> Tensor")
     assert str(jit.trace(lambda u, v: u - v, (X, X)).schema).endswith(
         "(Tensor u, Tensor v) -> Tensor"
     )

@@ -127,6 +127,7 @@ def test_names() -> None:
     module = nn.Bilinear(3, 3, 2)
     traced = quiet_trace(module, example_kwarg_inputs={"input2": X, "input1": X + 1})
     equal(traced(input1=X, input2=X * 2), module(X, X * 2))
+    equal(traced(X, X * 2), module(X, X * 2))  # in the order of the signature
     traced = jit.trace_module(
         module, {"forward": {"input1": X, "input2": X}}, example_inputs_is_kwarg=True
     )

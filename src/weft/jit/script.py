@@ -40,8 +40,7 @@ def script(
     """
     if not _enabled or isinstance(obj, ScriptFunction):
         return obj
-    if is_module(obj):
-        obj = _prepared(obj)
+    obj = _prepared(obj)
     known = vars(obj).get("_weft_script_function") if _is_plain(obj) else None
     if isinstance(known, CachedFunction):
         return known
@@ -65,10 +64,10 @@ def script(
 
 
 def _prepared(module: Any) -> Any:
-    """What modules say shall be compiled in their place, by their method __prepare_scriptable__."""
+    """What an object says shall be compiled in its place, by its method __prepare_scriptable__."""
     if hasattr(type(module), "__prepare_scriptable__"):
         module = module.__prepare_scriptable__()
-    is_made = "_kinds" in vars(module)  # it is not where a class forgets super().__init__()
+    is_made = is_module(module) and "_kinds" in vars(module)  # or a class forgot super().__init__()
     for name, child in list(module.named_children()) if is_made else ():
         instead = _prepared(child)
         if instead is not child:

@@ -6,10 +6,12 @@ import ast
 import collections
 import enum
 import re
+import sys
 import types as python_types
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from weft.jit import python_classes
 from weft.jit.archive import quantized
 from weft.jit.archive.code import ArchiveCode, dotted
 from weft.jit.archive.debug import ArchivedCode
@@ -206,7 +208,7 @@ class Definitions:
             for each in node.body
             if isinstance(each, ast.Assign)
         ]
-        return enum.Enum(node.name, members, module=_module_of(name))  # type: ignore[return-value]
+        return _enum_here(name, members) or enum.Enum(node.name, members, module=_module_of(name))  # type: ignore[return-value]
 
 
 _OF_TORCH = re.compile(re.escape(CLASSES_OF_TORCH) + r"[\w.]+")
@@ -218,6 +220,20 @@ _KINDS = {
     "ModuleInterface": Definitions._module_interface,
     "": Definitions._plain,
 }
+
+
+def _enum_here(name: str, members: list[tuple[str, Any]]) -> type | None:
+    """The enum of Python that an archive's was made of, so that its members are taken and given:
+    one compiled before, or of an imported module; None if there is none with those members."""
+    module, _, last = name.removeprefix("__torch__.").rpartition(".")
+    module = module or "__main__"
+    imported = vars(sys.modules.get(module, object)).get(last)
+    for cls in (python_classes.find(f"__torch__.{module}.{last}"), imported):
+        if isinstance(cls, type) and issubclass(cls, enum.Enum):
+            found: type[enum.Enum] = cls
+            if [(each.name, each.value) for each in found] == members:
+                return found
+    return None
 
 
 def _module_of(name: str) -> str:

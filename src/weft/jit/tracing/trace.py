@@ -171,16 +171,17 @@ class _Traced:
         if module is not None:
             assert self.owner is not None
             recorder.modules = Attributes(*module, self.owner)
-        given = (*call.args, *call.kwargs.values())
+        by_name = sorted(call.kwargs, key=[*names, *call.kwargs].index)  # as the signature has them
+        given = (*call.args, *map(call.kwargs.__getitem__, by_name))
         formals = [
             self._parameter(name, structures.type_of_input(item))
-            for name, item in zip([*names[: len(call.args)], *call.kwargs], given)
+            for name, item in zip([*names[: len(call.args)], *by_name], given)
         ]
         given = _fresh(given)
         with recorder.recording():
             bound = [structures.bind(recorder, v, item) for v, item in zip(formals, given)]
             count = len(call.args)
-            kwargs = dict(zip(call.kwargs, bound[count:]))
+            kwargs = dict(zip(by_name, bound[count:]))
             result = _run(func, tuple(bound[:count]), kwargs)
             value = structures.output(recorder, result, strict)
             if recorder.modules is not None:

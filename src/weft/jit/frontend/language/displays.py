@@ -107,7 +107,7 @@ def make_list(
     values = _fitting(c, items, wanted, range)
     if values is None or wanted is None:
         values = [item.value(c, range) for item in items]
-        wanted = common_type(values, range, "list") if values else ty.TENSOR
+        wanted = common_type(values) if values else ty.TENSOR
     return c.emit("prim::ListConstruct", values, ty.ListType(wanted), range=range)
 
 
@@ -123,19 +123,11 @@ def _fitting(
         return None
 
 
-def common_type(values: Sequence[Value], range: SourceRange, what: str) -> ty.Type:
-    """The type of all items of a container."""
+def common_type(values: Sequence[Value]) -> ty.Type:
+    """The type of all items of a container: of several types, their union."""
     result = values[0].type
     for each in values[1:]:
-        wider = ty.unify(result, each.type)
-        if wider is None:
-            fail(
-                f"{what}: expected items of one type, got {result.annotation} and "
-                f"{each.type.annotation}",
-                range,
-                f"a declared type, as xs: List[Union[{result.annotation}, {each.type.annotation}]]",
-            )
-        result = wider
+        result = ty.unify(result, each.type) or ty.union_of([result, each.type])
     return result
 
 
@@ -156,8 +148,8 @@ def _dict(c: Compiler, node: ast.Dict, hint: ty.Type | None) -> Sugared:
     if of_keys is None or of_items is None:
         of_keys, of_items = ([part.value(c, range) for part in each] for each in (keys, items))
         if keys:
-            known = common_type(of_keys, range, "dict keys")
-            type = ty.DictType(known, common_type(of_items, range, "dict values"))
+            known = common_type(of_keys)
+            type = ty.DictType(known, common_type(of_items))
     check_key(type.key, range)
     flat = [part for pair in zip(of_keys, of_items) for part in pair]
     whole = c.emit("prim::DictConstruct", flat, type, range=range)

@@ -159,7 +159,7 @@ def _dict(c: Compiler, call: Call) -> Sugared:
         flat += [c.constant(name), arg.value.value(c, arg.range)]
     wanted = call.hint if isinstance(call.hint, ty.DictType) else ty.DictType(ty.STR, ty.TENSOR)
     if flat:
-        wanted = ty.DictType(ty.STR, common_type(flat[1::2], call.range, "dict"))
+        wanted = ty.DictType(ty.STR, common_type(flat[1::2]))
     return Simple(c.emit("prim::DictConstruct", flat, wanted, range=call.range))
 
 
