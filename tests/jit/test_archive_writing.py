@@ -1064,12 +1064,14 @@ OTHER_ARGUMENTS = {
 # What the reader folds while it compiles.
 FOLDED = {"str_minmax", "len_mod"}
 # PyTorch does something else with the same code: formats of floats, division by 0, grad modes that it takes for
-# common subexpressions, keys of dicts, products that autocast leaves, its arguments that are no constants.
+# common subexpressions, keys of dicts, products that autocast leaves, its arguments that are no constants, numbers of
+# several types.
 OTHERWISE_IN_TORCH = {
     "str_minmax", "iterables_reduced", "defaults", "int_div", "any_bool_as_int", "no_grad", "enable_grad_nested",
     "decorated_modes", "percent", "fmt_method", "format_named", "format_auto_after", "str_join_format",
     "tensors_as_texts", "str_everything", "dict_popitem_clear", "gx_dict_methods", "string_formats",
     "retained_gradients_of_what_was_read_already", "ac_const", "autocast_enabled", "ac_module",
+    "items_of_several_types", "tensors_of_numbers_of_several_types",
 }  # fmt: skip
 PROGRAMS = [name for name, text in language.PROGRAMS.items() if not language.marks(text, "refused")]
 

@@ -118,6 +118,35 @@ def test_types_that_double_from_line_to_line_are_refused(start, again):
         jit.load(archive({"__torch__": code}, ROOT))(weft.ones(1))
 
 
+SORTED = """class M(Module):
+  training : bool
+  def forward(self: __torch__.M) -> Tuple[List[int], List[Tensor], List[Tensor]]:
+    ranks = [__torch__.rank(1), __torch__.rank(3), __torch__.rank(2)]
+    torch.sort(ranks, True)
+    empty = annotate(List[Tensor], [])
+    torch.sort(empty)
+    return ([(ranks[0]).place, (ranks[1]).place, (ranks[2]).place], empty, torch.list(empty))
+class Rank:
+  place : int
+  def __init__(self: __torch__.Rank,
+    place: int) -> NoneType:
+    self.place = place
+    return None
+  def __lt__(self: __torch__.Rank,
+    other: __torch__.Rank) -> bool:
+    return torch.lt(self.place, other.place)
+def rank(place: int) -> __torch__.Rank:
+  made = __torch__.Rank.__new__(__torch__.Rank)
+  _0 = (made).__init__(place, )
+  return made
+"""
+
+
+def test_sorted_lists():
+    loaded = jit.load(archive({"__torch__": SORTED}, ROOT))
+    assert loaded() == ([3, 2, 1], [], [])
+
+
 DEFAULTS = """class M(Module):
   training : bool
   def forward(self: __torch__.M,

@@ -541,6 +541,45 @@ def test_module_interface_attributes_can_be_swapped():
     assert scripted(weft.ones(1)).item() == 3
 
 
+@jit.interface
+class TwoWays(nn.Module):
+    def forward(self, x: Tensor) -> Tensor: ...
+    def back(self, x: Tensor) -> Tensor: ...
+
+
+class Doubled(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x * 2
+
+    def back(self, x: Tensor) -> Tensor:
+        return x / 2
+
+
+class Raised(Doubled):
+    def back(self, x: Tensor) -> Tensor:
+        return x - 1
+
+
+class ThereAndBack(nn.Module):
+    way: TwoWays
+
+    def __init__(self):
+        super().__init__()
+        self.way = Raised()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.way.back(self.way.forward(x))
+
+
+def test_modules_that_stand_behind_an_interface_after_they_were_compiled():
+    before = jit.script(Doubled())
+    assert before(weft.ones(1)).item() == 2  # "back" is not compiled
+    scripted = jit.script(ThereAndBack())
+    assert scripted(weft.ones(1)).item() == 1
+    scripted.way = before
+    assert scripted(weft.ones(1)).item() == 1 and scripted(weft.ones(1) * 3).item() == 3
+
+
 def sum_of_layers(layers: list[Layer], x: Tensor) -> Tensor:
     return layers[0].forward(x) + layers[1].forward(x)
 

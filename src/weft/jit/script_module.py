@@ -181,6 +181,7 @@ class RecursiveScriptModule(Program, Savable, ScriptModule):
             )
         if isinstance(declared.type, ty.InterfaceType):
             self._jit_info.classes.add(value._jit_info.type)
+            class_of(value._jit_info.type)
             forget_executables()
         self._children[name] = value
         setattr(self._jit_object, name, value._jit_object)
@@ -400,6 +401,7 @@ def _wrap(module: Module, info: ModuleInfo, made: dict[int, Any]) -> RecursiveSc
         try:
             if isinstance(declared.type, ty.InterfaceType) and _is_compiled(type(value)):
                 modules.stand_behind(info, class_info(type(value)).type, declared.type)
+                class_of(class_info(type(value)).type)
                 forget_executables()
             if isinstance(declared.type, ty.ClassType) and is_plain(type(value)):
                 value = object_of(value, made)

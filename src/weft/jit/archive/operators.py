@@ -63,6 +63,9 @@ class Operator(Sugared):
             raise UnknownOperator(error.message, call.range) from error
 
     def _call(self, c: Compiler, call: Call) -> Sugared:
+        if self.kind == "aten::sort" and call.args and not _is_of_tensor(c, call):
+            held, *rest = call.args  # objects of a list may have an order of their own
+            return held.value.attr(c, call.range, "sort").call(c, call._replace(args=rest))
         call = _with_number(c, self.kind, call)
         last, former = FORMER.get(self.kind, (0, None))
         if former is not None and self.version <= last:

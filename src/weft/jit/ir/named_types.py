@@ -28,8 +28,9 @@ class Attribute:
 class ClassType(Type):
     """A class: attributes in order of declaration, compiled methods. Mutable, nominal.
 
-    `info` and `runtime`: what the frontend knows of it, and its class in programs. They are freed
-    with it, as all that belongs to a program that nobody has any more.
+    `info` and `runtime`: what the frontend knows of it, and its class in programs, which was `told`
+    so many methods. They are freed with it, as all that belongs to a program that nobody has any
+    more.
     """
 
     name: str
@@ -38,6 +39,7 @@ class ClassType(Type):
     is_module: bool = False
     info: Any = None
     runtime: Any = None
+    told: int = 0
 
     def __str__(self) -> str:
         return self.name

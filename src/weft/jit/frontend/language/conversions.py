@@ -51,7 +51,7 @@ def converter(
     if isinstance(inner, ty.TupleType) and isinstance(arg.value, TupleLiteral):
         return _to_tuple(c, arg, inner, level)
     if isinstance(inner, ty.DictType) and isinstance(arg.value, Simple):
-        return _retyped(arg.value.v, inner)
+        return _retyped(arg.value.v, inner, level)
     if level >= CONVERTED:
         return _convert_value(arg, actual, inner, level)
     return None
@@ -84,7 +84,7 @@ def _to_list(
         return None
     if wanted.read and level >= CONVERTED and (actual, formal) == (_TENSORS, _INDICES):
         return lambda c, range: c.call(prelude.indices, range, value).value(c, range)
-    return _retyped(value.v, formal)
+    return _retyped(value.v, formal, level)
 
 
 _TENSORS, _INDICES = ty.ListType(ty.TENSOR), ty.ListType(ty.OptionalType(ty.TENSOR))
@@ -122,14 +122,10 @@ def _list_maker(parts: Sequence[Convert], elem: ty.Type) -> Convert:
     return make
 
 
-def _retyped(v: Value, formal: ty.Type) -> Convert | None:
+def _retyped(v: Value, formal: ty.Type, level: int) -> Convert | None:
     """A literal list or dict that nobody has seen yet takes the type that is wanted: [] or [x]."""
     node = v.node
-    if (
-        node is None
-        or v.has_uses
-        or node.kind not in ("prim::ListConstruct", "prim::DictConstruct")
-    ):
+    if node is None or v.has_uses or level == EXACT:  # an operator may take the type that it has
         return None
     if isinstance(formal, ty.ListType) and node.kind == "prim::ListConstruct":
         fits = all(ty.is_subtype(item.type, formal.elem) for item in node.inputs)
