@@ -229,6 +229,17 @@ def test_scripted_lists_and_dicts_are_shared():
     assert jit.script(change_list)(jit.script([0]), ys) == 2 and len(xs) == 0
 
 
+@pytest.mark.parametrize("key, value, what", [(1, 2.0, "key of str"), ("b", "c", "value of float")])
+def test_scripted_dicts_keep_their_types(key, value, what):
+    d = jit.script({"a": 1.5})
+    with pytest.raises(TypeError, match=f"ScriptDict: expected a {what}"):
+        d[key] = value
+    assert d == {"a": 1.5}
+    empty = jit.script({})
+    empty[key] = value
+    assert empty == {key: value}
+
+
 def test_scripted_lists_keep_their_type():
     xs = jit.script([1])
     with pytest.raises(TypeError, match=r"expected the contents of a List\[int\], got those of a"):

@@ -68,7 +68,8 @@ class ScriptList(_Shared, MutableSequence[Any]):
 
 
 class ScriptDict(_Shared, MutableMapping[Any, Any]):
-    """A dict that is passed to programs by reference: both sides see every change."""
+    """A dict that is passed to programs by reference: both sides see every change. TypeError for
+    keys and values of other types than it holds."""
 
     def __init__(self, items: Mapping[Any, Any]) -> None:
         super().__init__(dict(items))
@@ -77,7 +78,12 @@ class ScriptDict(_Shared, MutableMapping[Any, Any]):
         return iter(self._jit_container.read())
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self._jit_container.write({**self._jit_container.read(), key: value})
+        held = self._jit_container.read()
+        for what, given, others in (("key", key, held), ("value", value, held.values())):
+            if (known := {type(each) for each in others}) and type(given) not in known:
+                names = " or ".join(sorted(each.__name__ for each in known))
+                raise TypeError(f"ScriptDict: expected a {what} of {names}, got {given!r}")
+        self._jit_container.write({**held, key: value})
 
     def __delitem__(self, key: Any) -> None:
         items = self._jit_container.read()
