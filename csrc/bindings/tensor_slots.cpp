@@ -7,7 +7,6 @@
 #include "autograd/node.h"
 #include "bindings/bindings.h"
 #include "bindings/errors.h"
-#include "bindings/hooked.h"
 #include "bindings/tensor_object.h"
 #include "ops_arithmetic.h"
 #include "ops_compare.h"
@@ -26,31 +25,38 @@ Tensor run(bool large, Fn&& fn) {
   return fn();
 }
 
-// An operator: how it is computed from two tensors, a tensor and a number, a number and a tensor.
-#define WEFT_BINARY(Name, TENSOR, NUMBER, REFLECTED)                           \
+// An operator: how it is computed from two tensors, a tensor and a number, a number and a tensor,
+// and in place.
+#define WEFT_BINARY(Name, TENSOR, NUMBER, REFLECTED, INPLACE)                  \
   struct Name {                                                                \
     static Tensor call(const Tensor& a, const Tensor& b) { return TENSOR; }    \
     static Tensor call(const Tensor& a, const Scalar& b) { return NUMBER; }    \
     static Tensor call(const Scalar& a, const Tensor& b) { return REFLECTED; } \
+    static Tensor into(const Tensor& a, const auto& b) { return INPLACE; }     \
   };
-WEFT_BINARY(Add, ops::add(a, b), ops::add(a, b), ops::add(b, a))
-WEFT_BINARY(Sub, ops::sub(a, b), ops::sub(a, b), ops::rsub(b, a))
-WEFT_BINARY(Mul, ops::mul(a, b), ops::mul(a, b), ops::mul(b, a))
-WEFT_BINARY(Div, ops::div(a, b), ops::div(a, b), ops::mul(ops::reciprocal(b), a))
+WEFT_BINARY(Add, ops::add(a, b), ops::add(a, b), ops::add(b, a), ops::add_(a, b))
+WEFT_BINARY(Sub, ops::sub(a, b), ops::sub(a, b), ops::rsub(b, a), ops::sub_(a, b))
+WEFT_BINARY(Mul, ops::mul(a, b), ops::mul(a, b), ops::mul(b, a), ops::mul_(a, b))
+WEFT_BINARY(Div, ops::div(a, b), ops::div(a, b), ops::mul(ops::reciprocal(b), a), ops::div_(a, b))
 WEFT_BINARY(FloorDiv, ops::div(a, b, "floor"), ops::div(a, b, "floor"),
-            ops::div(number_beside("floor_divide", a, b), b, "floor"))
+            ops::div(number_beside("floor_divide", a, b), b, "floor"), ops::div_(a, b, "floor"))
 WEFT_BINARY(Remainder, ops::remainder(a, b), ops::remainder(a, b),
-            ops::remainder(number_beside("remainder", a, b), b))
-WEFT_BINARY(Pow, ops::pow(a, b), ops::pow(a, b), ops::pow(a, b))
-WEFT_BINARY(And, ops::bitwise_and(a, b), ops::bitwise_and(a, b), ops::bitwise_and(b, a))
-WEFT_BINARY(Or, ops::bitwise_or(a, b), ops::bitwise_or(a, b), ops::bitwise_or(b, a))
-WEFT_BINARY(Xor, ops::bitwise_xor(a, b), ops::bitwise_xor(a, b), ops::bitwise_xor(b, a))
+            ops::remainder(number_beside("remainder", a, b), b), ops::remainder_(a, b))
+WEFT_BINARY(Pow, ops::pow(a, b), ops::pow(a, b), ops::pow(a, b), ops::pow_(a, b))
+WEFT_BINARY(And, ops::bitwise_and(a, b), ops::bitwise_and(a, b), ops::bitwise_and(b, a),
+            ops::bitwise_and_(a, b))
+WEFT_BINARY(Or, ops::bitwise_or(a, b), ops::bitwise_or(a, b), ops::bitwise_or(b, a),
+            ops::bitwise_or_(a, b))
+WEFT_BINARY(Xor, ops::bitwise_xor(a, b), ops::bitwise_xor(a, b), ops::bitwise_xor(b, a),
+            ops::bitwise_xor_(a, b))
 WEFT_BINARY(LeftShift, ops::bitwise_left_shift(a, b),
             ops::bitwise_left_shift(a, number_beside("bitwise_left_shift", b, a)),
-            ops::bitwise_left_shift(number_beside("bitwise_left_shift", a, b), b))
+            ops::bitwise_left_shift(number_beside("bitwise_left_shift", a, b), b),
+            ops::bitwise_left_shift_(a, b))
 WEFT_BINARY(RightShift, ops::bitwise_right_shift(a, b),
             ops::bitwise_right_shift(a, number_beside("bitwise_right_shift", b, a)),
-            ops::bitwise_right_shift(number_beside("bitwise_right_shift", a, b), b))
+            ops::bitwise_right_shift(number_beside("bitwise_right_shift", a, b), b),
+            ops::bitwise_right_shift_(a, b))
 #undef WEFT_BINARY
 
 template <class Op>
@@ -91,8 +97,8 @@ PyObject* binary(PyObject* a, PyObject* b) {
   });
 }
 
-template <class Fn>
-PyObject* inplace(PyObject* self, PyObject* other, Fn&& fn) {
+template <class Op>
+PyObject* inplace(PyObject* self, PyObject* other) {
   return guarded([&]() -> PyObject* {
     const Tensor& left = unwrap(self);
     Scalar number;
@@ -102,7 +108,8 @@ PyObject* inplace(PyObject* self, PyObject* other, Fn&& fn) {
     } else if (is_left_to_numpy(left, other) || !to_operand(other, &number, &right)) {
       Py_RETURN_NOTIMPLEMENTED;
     }
-    run(is_large(left), [&] { return right.defined() ? fn(left, right) : fn(left, number); });
+    run(is_large(left),
+        [&] { return right.defined() ? Op::into(left, right) : Op::into(left, number); });
     return new_ref(self);
   });
 }
@@ -143,26 +150,22 @@ WEFT_COMPARE(gt)
 WEFT_COMPARE(ge)
 #undef WEFT_COMPARE
 
-}  // namespace
+PyObject* richcompare(PyObject* a, PyObject* b, int op) {
+  static_assert(Py_LT == 0 && Py_LE == 1 && Py_EQ == 2 && Py_NE == 3 && Py_GT == 4 && Py_GE == 5);
+  constexpr binaryfunc functions[] = {
+      Traced<"lt", compare_lt>::call, Traced<"le", compare_le>::call,
+      Traced<"eq", compare_eq>::call, Traced<"ne", compare_ne>::call,
+      Traced<"gt", compare_gt>::call, Traced<"ge", compare_ge>::call};
+  return functions[op](a, b);
+}
 
-PyObject* tensor_add(PyObject* a, PyObject* b) { return binary<Add>(a, b); }
-PyObject* tensor_subtract(PyObject* a, PyObject* b) { return binary<Sub>(a, b); }
-PyObject* tensor_multiply(PyObject* a, PyObject* b) { return binary<Mul>(a, b); }
-PyObject* tensor_true_divide(PyObject* a, PyObject* b) { return binary<Div>(a, b); }
-PyObject* tensor_floor_divide(PyObject* a, PyObject* b) { return binary<FloorDiv>(a, b); }
-PyObject* tensor_remainder(PyObject* a, PyObject* b) { return binary<Remainder>(a, b); }
-PyObject* tensor_and(PyObject* a, PyObject* b) { return binary<And>(a, b); }
-PyObject* tensor_or(PyObject* a, PyObject* b) { return binary<Or>(a, b); }
-PyObject* tensor_xor(PyObject* a, PyObject* b) { return binary<Xor>(a, b); }
-PyObject* tensor_lshift(PyObject* a, PyObject* b) { return binary<LeftShift>(a, b); }
-PyObject* tensor_rshift(PyObject* a, PyObject* b) { return binary<RightShift>(a, b); }
-
-PyObject* tensor_power(PyObject* a, PyObject* b, PyObject* modulus) {
+PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
   if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
   return binary<Pow>(a, b);
 }
+PyObject* inplace_power(PyObject* a, PyObject* b, PyObject*) { return inplace<Pow>(a, b); }
 
-PyObject* tensor_matrix_multiply(PyObject* a, PyObject* b) {
+PyObject* matrix_multiply(PyObject* a, PyObject* b) {
   if (!is_tensor(a) || !is_tensor(b)) Py_RETURN_NOTIMPLEMENTED;
   return guarded([&] {
     const Tensor& left = unwrap(a);
@@ -171,34 +174,13 @@ PyObject* tensor_matrix_multiply(PyObject* a, PyObject* b) {
   });
 }
 
-#define WEFT_INPLACE(slot, call)                                                    \
-  PyObject* tensor_inplace_##slot(PyObject* a, PyObject* b) {                       \
-    return inplace(a, b, [](const Tensor& x, const auto& y) { return ops::call; }); \
-  }
-WEFT_INPLACE(add, add_(x, y))
-WEFT_INPLACE(subtract, sub_(x, y))
-WEFT_INPLACE(multiply, mul_(x, y))
-WEFT_INPLACE(true_divide, div_(x, y))
-WEFT_INPLACE(floor_divide, div_(x, y, "floor"))
-WEFT_INPLACE(remainder, remainder_(x, y))
-WEFT_INPLACE(and, bitwise_and_(x, y))
-WEFT_INPLACE(or, bitwise_or_(x, y))
-WEFT_INPLACE(xor, bitwise_xor_(x, y))
-WEFT_INPLACE(lshift, bitwise_left_shift_(x, y))
-WEFT_INPLACE(rshift, bitwise_right_shift_(x, y))
-#undef WEFT_INPLACE
-
-PyObject* tensor_inplace_power(PyObject* a, PyObject* b, PyObject*) {
-  return inplace(a, b, [](const Tensor& x, const auto& y) { return ops::pow_(x, y); });
-}
-
-PyObject* tensor_negative(PyObject* self) {
+PyObject* negative(PyObject* self) {
   return unary(self, [](const Tensor& x) { return ops::neg(x); });
 }
-PyObject* tensor_absolute(PyObject* self) {
+PyObject* absolute(PyObject* self) {
   return unary(self, [](const Tensor& x) { return ops::abs(x); });
 }
-PyObject* tensor_invert(PyObject* self) {
+PyObject* invert(PyObject* self) {
   return unary(self, [](const Tensor& x) {
     const DType kind = x.dtype();
     WEFT_CHECK_TYPE(!is_floating(kind) && !is_complex(kind),
@@ -206,30 +188,49 @@ PyObject* tensor_invert(PyObject* self) {
     return ops::bitwise_not(x);
   });
 }
-PyObject* tensor_positive(PyObject* self) {
+PyObject* positive(PyObject* self) {
   return guarded([&] {
     WEFT_CHECK(unwrap(self).dtype() != DType::Bool, "positive: expected a numeric dtype, got bool");
     return new_ref(self);
   });
 }
 
-PyObject* tensor_richcompare(PyObject* a, PyObject* b, int op) {
-  switch (op) {
-    case Py_EQ:
-      return Traced<"eq", compare_eq>::call(a, b);
-    case Py_NE:
-      return Traced<"ne", compare_ne>::call(a, b);
-    case Py_LT:
-      return Traced<"lt", compare_lt>::call(a, b);
-    case Py_LE:
-      return Traced<"le", compare_le>::call(a, b);
-    case Py_GT:
-      return Traced<"gt", compare_gt>::call(a, b);
-    case Py_GE:
-      return Traced<"ge", compare_ge>::call(a, b);
-    default:
-      Py_RETURN_NOTIMPLEMENTED;
-  }
+}  // namespace
+
+std::span<const PyType_Slot> operator_slots() {
+  static const PyType_Slot slots[] = {
+      slot(Py_tp_richcompare, richcompare),
+      traced<"add", binary<Add>>(Py_nb_add),
+      traced<"subtract", binary<Sub>>(Py_nb_subtract),
+      traced<"multiply", binary<Mul>>(Py_nb_multiply),
+      traced<"true_divide", binary<Div>>(Py_nb_true_divide),
+      traced<"floor_divide", binary<FloorDiv>>(Py_nb_floor_divide),
+      traced<"remainder", binary<Remainder>>(Py_nb_remainder),
+      traced<"power", power>(Py_nb_power),
+      traced<"matrix_multiply", matrix_multiply>(Py_nb_matrix_multiply),
+      traced<"and", binary<And>>(Py_nb_and),
+      traced<"or", binary<Or>>(Py_nb_or),
+      traced<"xor", binary<Xor>>(Py_nb_xor),
+      traced<"lshift", binary<LeftShift>>(Py_nb_lshift),
+      traced<"rshift", binary<RightShift>>(Py_nb_rshift),
+      traced<"inplace_add", inplace<Add>>(Py_nb_inplace_add),
+      traced<"inplace_subtract", inplace<Sub>>(Py_nb_inplace_subtract),
+      traced<"inplace_multiply", inplace<Mul>>(Py_nb_inplace_multiply),
+      traced<"inplace_true_divide", inplace<Div>>(Py_nb_inplace_true_divide),
+      traced<"inplace_floor_divide", inplace<FloorDiv>>(Py_nb_inplace_floor_divide),
+      traced<"inplace_remainder", inplace<Remainder>>(Py_nb_inplace_remainder),
+      traced<"inplace_power", inplace_power>(Py_nb_inplace_power),
+      traced<"inplace_and", inplace<And>>(Py_nb_inplace_and),
+      traced<"inplace_or", inplace<Or>>(Py_nb_inplace_or),
+      traced<"inplace_xor", inplace<Xor>>(Py_nb_inplace_xor),
+      traced<"inplace_lshift", inplace<LeftShift>>(Py_nb_inplace_lshift),
+      traced<"inplace_rshift", inplace<RightShift>>(Py_nb_inplace_rshift),
+      traced<"negative", negative>(Py_nb_negative),
+      traced<"positive", positive>(Py_nb_positive),
+      traced<"absolute", absolute>(Py_nb_absolute),
+      traced<"invert", invert>(Py_nb_invert),
+  };
+  return slots;
 }
 
 }  // namespace weft::py

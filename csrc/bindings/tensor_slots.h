@@ -1,40 +1,23 @@
 // Slot functions of weft.Tensor that stand for operators and conversions of the language.
 #pragma once
 
-#include "bindings/python.h"
+#include <span>
+
+#include "bindings/hooked.h"
 
 namespace weft::py {
 
-PyObject* tensor_add(PyObject* a, PyObject* b);
-PyObject* tensor_subtract(PyObject* a, PyObject* b);
-PyObject* tensor_multiply(PyObject* a, PyObject* b);
-PyObject* tensor_true_divide(PyObject* a, PyObject* b);
-PyObject* tensor_floor_divide(PyObject* a, PyObject* b);
-PyObject* tensor_remainder(PyObject* a, PyObject* b);
-PyObject* tensor_power(PyObject* a, PyObject* b, PyObject* modulus);
-PyObject* tensor_matrix_multiply(PyObject* a, PyObject* b);
-PyObject* tensor_and(PyObject* a, PyObject* b);
-PyObject* tensor_or(PyObject* a, PyObject* b);
-PyObject* tensor_xor(PyObject* a, PyObject* b);
-PyObject* tensor_lshift(PyObject* a, PyObject* b);
-PyObject* tensor_rshift(PyObject* a, PyObject* b);
-PyObject* tensor_inplace_add(PyObject* a, PyObject* b);
-PyObject* tensor_inplace_subtract(PyObject* a, PyObject* b);
-PyObject* tensor_inplace_multiply(PyObject* a, PyObject* b);
-PyObject* tensor_inplace_true_divide(PyObject* a, PyObject* b);
-PyObject* tensor_inplace_floor_divide(PyObject* a, PyObject* b);
-PyObject* tensor_inplace_remainder(PyObject* a, PyObject* b);
-PyObject* tensor_inplace_power(PyObject* a, PyObject* b, PyObject* modulus);
-PyObject* tensor_inplace_and(PyObject* a, PyObject* b);
-PyObject* tensor_inplace_or(PyObject* a, PyObject* b);
-PyObject* tensor_inplace_xor(PyObject* a, PyObject* b);
-PyObject* tensor_inplace_lshift(PyObject* a, PyObject* b);
-PyObject* tensor_inplace_rshift(PyObject* a, PyObject* b);
-PyObject* tensor_negative(PyObject* self);
-PyObject* tensor_positive(PyObject* self);
-PyObject* tensor_absolute(PyObject* self);
-PyObject* tensor_invert(PyObject* self);
-PyObject* tensor_richcompare(PyObject* a, PyObject* b, int op);
+template <class Fn>
+constexpr PyType_Slot slot(int id, Fn* function) {
+  return {id, reinterpret_cast<void*>(function)};
+}
+template <HookName name, auto fn>
+constexpr PyType_Slot traced(int id) {
+  return slot(id, Traced<name, fn>::call);
+}
+
+// Those of operators.
+std::span<const PyType_Slot> operator_slots();
 
 int tensor_bool(PyObject* self);
 PyObject* tensor_int(PyObject* self);
