@@ -213,18 +213,7 @@ ValueTag common_tag(const std::vector<Value>& items) {
   for (const Value& item : items) {
     if (item.tag() != first) return ValueTag::List;
   }
-  switch (first) {
-    case ValueTag::Int:
-      return ValueTag::IntList;
-    case ValueTag::Double:
-      return ValueTag::DoubleList;
-    case ValueTag::Bool:
-      return ValueTag::BoolList;
-    case ValueTag::Tensor:
-      return ValueTag::TensorList;
-    default:
-      return ValueTag::List;
-  }
+  return list_tag_of(first);
 }
 
 bool is_enum_member(PyObject* object) {

@@ -15,6 +15,7 @@
 #include "autograd/node.h"
 #include "bindings/bindings.h"
 #include "bindings/errors.h"
+#include "bindings/jit.h"
 #include "bindings/op_old_order.h"
 #include "bindings/op_parse.h"
 #include "bindings/tensor_object.h"
@@ -120,28 +121,10 @@ PyTypeObject* make_result_type(Signature& signature) {
 }
 
 PyObject* wrap_value(Value& value) {
-  switch (value.tag()) {
-    case ValueTag::Tensor:
-      return wrap(value.take_tensor());
-    case ValueTag::None:
-      return new_ref(Py_None);
-    case ValueTag::Bool:
-      return PyBool_FromLong(value.to_bool());
-    case ValueTag::Int:
-      return PyLong_FromLongLong(value.to_int());
-    case ValueTag::Double:
-      return PyFloat_FromDouble(value.to_double());
-    case ValueTag::Complex:
-      return from_scalar(value.to_scalar());
-    case ValueTag::DType:
-      return new_ref(dtype_object(value.to_dtype()));
-    case ValueTag::TensorSpan:
-    case ValueTag::TensorList:
-      return wrap_tuple(value.to_tensors());
-    default:
-      break;
-  }
-  fail_internal(__FILE__, __LINE__, "wrap_value", "no Python form for this kind of result");
+  if (value.tag() == ValueTag::Tensor) [[likely]]
+    return wrap(value.take_tensor());
+  const bool is_list = value.tag() == ValueTag::TensorSpan || value.tag() == ValueTag::TensorList;
+  return is_list ? wrap_tuple(value.to_tensors()) : from_value(std::move(value));
 }
 
 PyObject* wrap_results(Signature& signature, Value* results) {

@@ -96,24 +96,6 @@ void dict_update(const Value& dict, const Value& other) {
   dict_of(other).for_each([&](const Value& key, const Value& value) { target.set(key, value); });
 }
 
-namespace {
-// The storage of a list of such values, as far as one value tells.
-ValueTag list_of(const Value& value) {
-  switch (value.tag()) {
-    case ValueTag::Int:
-      return ValueTag::IntList;
-    case ValueTag::Double:
-      return ValueTag::DoubleList;
-    case ValueTag::Bool:
-      return ValueTag::BoolList;
-    case ValueTag::Tensor:
-      return ValueTag::TensorList;
-    default:
-      return ValueTag::List;
-  }
-}
-}  // namespace
-
 Value dict_from_items(const Value& items) {
   auto dict = make_ref<DictObject>();
   for (int64_t i = 0; i < list_len(items); ++i) {
@@ -121,8 +103,9 @@ Value dict_from_items(const Value& items) {
     WEFT_CHECK_TYPE(tuple_items(item).size() == 2, "dict: expected pairs, got ",
                     tuple_items(item).size(), " items");
     const Value& value = tuple_items(item)[1];
-    if (i == 0) dict->value_list = list_of(value);
-    if (dict->value_list != list_of(value)) dict->value_list = ValueTag::List;
+    const ValueTag stored = list_tag_of(value.tag());
+    if (i == 0) dict->value_list = stored;
+    if (dict->value_list != stored) dict->value_list = ValueTag::List;
     dict->set(tuple_items(item)[0], value);
   }
   return make_dict(std::move(dict));

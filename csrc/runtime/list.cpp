@@ -43,6 +43,14 @@ void fail_index(const char* what, int64_t index, int64_t size) {
 
 }  // namespace detail
 
+ValueTag list_tag_of(ValueTag item) {
+  return item == ValueTag::Int      ? ValueTag::IntList
+         : item == ValueTag::Double ? ValueTag::DoubleList
+         : item == ValueTag::Bool   ? ValueTag::BoolList
+         : item == ValueTag::Tensor ? ValueTag::TensorList
+                                    : ValueTag::List;
+}
+
 Value make_list(ValueTag tag, Value* first, size_t count) {
   switch (tag) {
     case ValueTag::IntList:

@@ -23,6 +23,9 @@ constexpr bool is_list(ValueTag tag) noexcept {
 template <class Fn>
 decltype(auto) visit_list(const Value& list, Fn&& fn);
 
+// The storage of a list of such items.
+ValueTag list_tag_of(ValueTag item);
+
 // A new list of the storage `tag`, its items moved from `first`.
 Value make_list(ValueTag tag, Value* first, size_t count);
 inline Value make_list(ValueTag tag) { return make_list(tag, nullptr, 0); }
