@@ -34,6 +34,7 @@ class OptionsOf : public OptimizerOptions {
   Name##Options(lr_parameter) : lr_(lr) {}         \
   TORCH_ARG(double, lr);                           \
   TORCH_ARG(double, weight_decay)
+#define WEFT_FIELD(name) {#name, &name##_}
 struct SGDOptions : OptionsOf<SGDOptions> {
   WEFT_OPTIMIZER_OPTIONS(SGD, double lr) = 0;
   TORCH_ARG(double, momentum) = 0;
@@ -42,43 +43,26 @@ struct SGDOptions : OptionsOf<SGDOptions> {
 
  public:
   std::vector<std::pair<const char*, Field>> fields() override {
-    return {{"lr", &lr_},
-            {"weight_decay", &weight_decay_},
-            {"momentum", &momentum_},
-            {"dampening", &dampening_},
-            {"nesterov", &nesterov_}};
+    return {WEFT_FIELD(lr), WEFT_FIELD(weight_decay), WEFT_FIELD(momentum), WEFT_FIELD(dampening),
+            WEFT_FIELD(nesterov)};
   }
 };
-struct AdamOptions : OptionsOf<AdamOptions> {
-  WEFT_OPTIMIZER_OPTIONS(Adam, double lr = 1e-3) = 0;
-  TORCH_ARG(Betas, betas) = Betas(0.9, 0.999);
-  TORCH_ARG(double, eps) = 1e-8;
-  TORCH_ARG(bool, amsgrad) = false;
-
- public:
-  std::vector<std::pair<const char*, Field>> fields() override {
-    return {{"lr", &lr_},
-            {"weight_decay", &weight_decay_},
-            {"betas", &betas_},
-            {"eps", &eps_},
-            {"amsgrad", &amsgrad_}};
+#define WEFT_ADAM_OPTIONS(Name, decay)                                                      \
+  struct Name##Options : OptionsOf<Name##Options> {                                         \
+    WEFT_OPTIMIZER_OPTIONS(Name, double lr = 1e-3) = decay;                                 \
+    TORCH_ARG(Betas, betas) = Betas(0.9, 0.999);                                            \
+    TORCH_ARG(double, eps) = 1e-8;                                                          \
+    TORCH_ARG(bool, amsgrad) = false;                                                       \
+                                                                                            \
+   public:                                                                                  \
+    std::vector<std::pair<const char*, Field>> fields() override {                          \
+      return {WEFT_FIELD(lr), WEFT_FIELD(weight_decay), WEFT_FIELD(betas), WEFT_FIELD(eps), \
+              WEFT_FIELD(amsgrad)};                                                         \
+    }                                                                                       \
   }
-};
-struct AdamWOptions : OptionsOf<AdamWOptions> {
-  WEFT_OPTIMIZER_OPTIONS(AdamW, double lr = 1e-3) = 1e-2;
-  TORCH_ARG(Betas, betas) = Betas(0.9, 0.999);
-  TORCH_ARG(double, eps) = 1e-8;
-  TORCH_ARG(bool, amsgrad) = false;
-
- public:
-  std::vector<std::pair<const char*, Field>> fields() override {
-    return {{"lr", &lr_},
-            {"weight_decay", &weight_decay_},
-            {"betas", &betas_},
-            {"eps", &eps_},
-            {"amsgrad", &amsgrad_}};
-  }
-};
+WEFT_ADAM_OPTIONS(Adam, 0);
+WEFT_ADAM_OPTIONS(AdamW, 1e-2);
+#undef WEFT_ADAM_OPTIONS
 struct RMSpropOptions : OptionsOf<RMSpropOptions> {
   WEFT_OPTIMIZER_OPTIONS(RMSprop, double lr = 1e-2) = 0;
   TORCH_ARG(double, alpha) = 0.99;
@@ -88,8 +72,8 @@ struct RMSpropOptions : OptionsOf<RMSpropOptions> {
 
  public:
   std::vector<std::pair<const char*, Field>> fields() override {
-    return {{"lr", &lr_},   {"weight_decay", &weight_decay_}, {"alpha", &alpha_},
-            {"eps", &eps_}, {"momentum", &momentum_},         {"centered", &centered_}};
+    return {WEFT_FIELD(lr),  WEFT_FIELD(weight_decay), WEFT_FIELD(alpha),
+            WEFT_FIELD(eps), WEFT_FIELD(momentum),     WEFT_FIELD(centered)};
   }
 };
 struct AdagradOptions : OptionsOf<AdagradOptions> {
@@ -100,11 +84,8 @@ struct AdagradOptions : OptionsOf<AdagradOptions> {
 
  public:
   std::vector<std::pair<const char*, Field>> fields() override {
-    return {{"lr", &lr_},
-            {"weight_decay", &weight_decay_},
-            {"lr_decay", &lr_decay_},
-            {"initial_accumulator_value", &initial_accumulator_value_},
-            {"eps", &eps_}};
+    return {WEFT_FIELD(lr), WEFT_FIELD(weight_decay), WEFT_FIELD(lr_decay),
+            WEFT_FIELD(initial_accumulator_value), WEFT_FIELD(eps)};
   }
 };
 struct LBFGSOptions : OptionsOf<LBFGSOptions> {
@@ -117,6 +98,7 @@ struct LBFGSOptions : OptionsOf<LBFGSOptions> {
   TORCH_ARG(std::optional<std::string>, line_search_fn) = std::nullopt;
 };
 #undef WEFT_OPTIMIZER_OPTIONS
+#undef WEFT_FIELD
 
 // Parameters that share options; those of the optimizer where they have none.
 class OptimizerParamGroup {
