@@ -162,12 +162,12 @@ void for_each_part(int64_t n, Fn&& fn) {
   parallel_for(n, int64_t{1} << 15, [&](int64_t begin, int64_t end) { fn(begin, end - begin); });
 }
 
-WEFT_INLINE void write(Floats4 (&x)[4], const blas::Held& held, uint8_t* to) {
-  Vector<int32_t, 16> whole[4];
+template <int kBytes>
+WEFT_INLINE void write(const Vector<float, kBytes> (&x)[4], const blas::Held& held, uint8_t* to) {
+  Vector<int32_t, kBytes> whole[4], bytes;
   for (int q = 0; q < 4; ++q) blas::rounded_words(whole[q], x[q], held);
-  Vector<int32_t, 16> bytes;
   blas::joined(bytes, whole);
-  std::memcpy(to, &bytes, sizeof(bytes));
+  std::memcpy(to, &bytes, kBytes);
 }
 
 void to_bytes(const float* from, int64_t n, const Steps& steps, uint8_t* to) {
@@ -184,7 +184,7 @@ void to_bytes(const float* from, int64_t n, const Steps& steps, uint8_t* to) {
               load(numbers[q], of + q * 4);
               numbers[q] = numbers[q] * inverse + zero;
             }
-            write(numbers, held, into);
+            write<16>(numbers, held, into);
           };
           for (; left >= 16; left -= 16, x += 16, y += 16) some(x, y);
           if (left == 0) return;
@@ -227,16 +227,10 @@ void by_pairs(const uint8_t* a, const uint8_t* b, int64_t n, const blas::Held& h
           auto some = [&](const uint8_t* p, const uint8_t* q, uint8_t* into) WEFT_INLINED {
             Vector<uint32_t, kBytes> pair[2];
             Vector<float, kBytes> numbers[4], others[4];
-            Vector<int32_t, kBytes> whole[4];
             std::memcpy(&pair[0], p, kBytes), std::memcpy(&pair[1], q, kBytes);
             blas::words_of(pair[0], numbers), blas::words_of(pair[1], others);
-            for (int v = 0; v < 4; ++v) {
-              (*each)(numbers[v], others[v]);
-              blas::rounded_words(whole[v], numbers[v], *by);
-            }
-            Vector<int32_t, kBytes> made;
-            blas::joined(made, whole);
-            std::memcpy(into, &made, kBytes);
+            for (int v = 0; v < 4; ++v) (*each)(numbers[v], others[v]);
+            write<kBytes>(numbers, *by, into);
           };
           for (; left >= kBytes; left -= kBytes, x += kBytes, y += kBytes, z += kBytes)
             some(x, y, z);
@@ -321,22 +315,14 @@ Tensor _dequantize(const Tensor& self, double scale, int64_t zero_point) {
 
 namespace {
 
-struct Pair {
-  const Tensor &self, &other;
-  double scale, other_scale, out_scale;
-  int64_t zero_point, other_zero_point, out_zero_point;
-};
-
-// What make(steps of the one, of the other, of the result) makes of each two numbers, in place.
+// What make(steps of the one, of the other, 1 / those of the result) makes of each two numbers.
 template <class Make>
-Tensor of_pairs(const char* op, const Pair& p, bool relu, const Make& make) {
-  const Steps a = checked_steps(op, p.scale, p.zero_point),
-              b = checked_steps(op, p.other_scale, p.other_zero_point),
-              to = checked_steps(op, p.out_scale, p.out_zero_point);
-  const std::pair<Tensor, Tensor> both = quantized::alike(op, p.self, p.other);
-  const Tensor out = quantized::like(both.first, DType::U8);
-  quantized::by_pairs(both.first.data_as<const uint8_t>(), both.second.data_as<const uint8_t>(),
-                      out.numel(), quantized::held_by(to, relu), out.data_as<uint8_t>(),
+Tensor of_pairs(const char* op, const Tensor& self, const Steps& a, const Tensor& other,
+                const Steps& b, bool relu, const Steps& to, const Make& make) {
+  const auto [x, y] = quantized::alike(op, self, other);
+  const Tensor out = quantized::like(x, DType::U8);
+  quantized::by_pairs(x.data_as<const uint8_t>(), y.data_as<const uint8_t>(), out.numel(),
+                      quantized::held_by(to, relu), out.data_as<uint8_t>(),
                       make(a, b, 1.0f / to.scale));
   return out;
 }
@@ -346,27 +332,31 @@ Tensor of_pairs(const char* op, const Pair& p, bool relu, const Make& make) {
 Tensor _quantized_add(const Tensor& self, double scale, int64_t zero_point, const Tensor& other,
                       double other_scale, int64_t other_zero_point, bool relu, double out_scale,
                       int64_t out_zero_point) {
-  const Pair pair{self,          other, scale, other_scale, out_scale, zero_point, other_zero_point,
-                  out_zero_point};
-  return of_pairs("_quantized_add", pair, relu, [](const Steps& a, const Steps& b, float by) {
-    const float of_a = a.scale, of_b = b.scale;
-    const float from_a = -of_a * static_cast<float>(a.zero_point),
-                from_b = -of_b * static_cast<float>(b.zero_point);
-    return [=](auto& p, const auto& q)
-               WEFT_INLINED { p = ((p * of_a + from_a) + (q * of_b + from_b)) * by; };
-  });
+  const char* op = "_quantized_add";
+  return of_pairs(
+      op, self, checked_steps(op, scale, zero_point), other,
+      checked_steps(op, other_scale, other_zero_point), relu,
+      checked_steps(op, out_scale, out_zero_point), [](const Steps& a, const Steps& b, float by) {
+        const float of_a = a.scale, of_b = b.scale;
+        const float from_a = -of_a * static_cast<float>(a.zero_point),
+                    from_b = -of_b * static_cast<float>(b.zero_point);
+        return [=](auto& p, const auto& q)
+                   WEFT_INLINED { p = ((p * of_a + from_a) + (q * of_b + from_b)) * by; };
+      });
 }
 
 Tensor _quantized_mul(const Tensor& self, double scale, int64_t zero_point, const Tensor& other,
                       double other_scale, int64_t other_zero_point, bool relu, double out_scale,
                       int64_t out_zero_point) {
-  const Pair pair{self,          other, scale, other_scale, out_scale, zero_point, other_zero_point,
-                  out_zero_point};
-  return of_pairs("_quantized_mul", pair, relu, [](const Steps& a, const Steps& b, float each) {
-    const float by = a.scale * b.scale * each;
-    const auto of_a = static_cast<float>(a.zero_point), of_b = static_cast<float>(b.zero_point);
-    return [=](auto& p, const auto& q) WEFT_INLINED { p = (p - of_a) * (q - of_b) * by; };
-  });
+  const char* op = "_quantized_mul";
+  return of_pairs(
+      op, self, checked_steps(op, scale, zero_point), other,
+      checked_steps(op, other_scale, other_zero_point), relu,
+      checked_steps(op, out_scale, out_zero_point), [](const Steps& a, const Steps& b, float each) {
+        const float by = a.scale * b.scale * each;
+        const auto of_a = static_cast<float>(a.zero_point), of_b = static_cast<float>(b.zero_point);
+        return [=](auto& p, const auto& q) WEFT_INLINED { p = (p - of_a) * (q - of_b) * by; };
+      });
 }
 
 namespace {
