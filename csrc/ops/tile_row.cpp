@@ -1,4 +1,4 @@
-// Row programs: threads take blocks of rows, or share long rows.
+// Row programs: threads take blocks of rows, or share long rows; the groups of lanes of a block.
 #include "ops/tile_row.h"
 
 #include "core/thread_pool.h"
@@ -60,6 +60,48 @@ void run_shared(const RowWalk& walk) {
 }
 
 }  // namespace
+
+// Repeats the row values of a block for each group of its lanes.
+void RowWorker::widen(int slot) {
+  const size_t nbytes = static_cast<size_t>(count_) * walk_.slot_item(slot);
+  for (int64_t group = 1; group < walk_.wide; ++group) {
+    std::memcpy(values_[slot] + static_cast<size_t>(group) * nbytes, values_[slot], nbytes);
+  }
+}
+
+// Merges the groups of lanes of a wide block, halving their number.
+void RowWorker::narrow(const PassPlan& pass) {
+  for (int64_t groups = walk_.wide; groups > 1;) {
+    const int64_t half = (groups + 1) / 2;
+    for (const BoundStep& bound : pass.tile_steps) {
+      const int states = bound.step->states;
+      if (states == 0) continue;
+      void* operands[2 * kMaxOperands];
+      for (int i = 0; i < states; ++i) {
+        const int slot = bound.step->operands[i];
+        operands[i] = values_[slot];
+        operands[states + i] =
+            values_[slot] + half * count_ * static_cast<int64_t>(walk_.slot_item(slot));
+      }
+      bound.merge(operands, (groups - half) * count_, walk_.scalars);
+    }
+    groups = half;
+  }
+}
+
+void RowWorker::combine(const PassPlan& pass, char* partial, int64_t count, size_t stride) {
+  void* states[kMaxStates];
+  cascade_.open(walk_, pass, lanes_now(), levels_);
+  for (int64_t i = 0; i < count; ++i) {
+    for (size_t s = 0; s < pass.states.size(); ++s) {
+      states[s] = partial + static_cast<size_t>(i) * stride + pass.states[s].offset;
+    }
+    cascade_.push(states);
+  }
+  for (size_t s = 0; s < pass.states.size(); ++s) states[s] = values_[pass.states[s].slot];
+  cascade_.finish(states);
+  narrow(pass);
+}
 
 void run_on_cpu(const RowWalk& walk) {
   constexpr int64_t kPiecesEach = 8;  // at least, where there is enough to do
