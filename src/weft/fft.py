@@ -163,12 +163,20 @@ def _real_inverse(function: str, input: Tensor, s: Any, dim: Any, norm: str | No
     return _aten._fft_real(x, dims[-1], last, scale)
 
 
+def _to_complex(function: Any) -> Any:
+    """A transform takes `out=` and NumPy's names, and under autocast computes in float32."""
+    return _full_precision(numpy_names(takes_out(function)))
+
+
+def _to_real(function: Any) -> Any:
+    """The same of one whose result is converted to `out`."""
+    return _full_precision(numpy_names(casting_takes_out(function)))
+
+
 # ---- one dimension ----
 
 
-@_full_precision
-@numpy_names
-@takes_out
+@_to_complex
 def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The transform along `dim`, cut or filled with zeros to n entries.
 
@@ -183,9 +191,7 @@ def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = N
     return _transform("fft", input, _size("fft", n), dim, norm, False)
 
 
-@_full_precision
-@numpy_names
-@takes_out
+@_to_complex
 def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of fft.
 
@@ -197,9 +203,7 @@ def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
     return _transform("ifft", input, _size("ifft", n), dim, norm, True)
 
 
-@_full_precision
-@numpy_names
-@takes_out
+@_to_complex
 def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The first n // 2 + 1 entries of the transform of a real tensor.
 
@@ -212,9 +216,7 @@ def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
     return _real_transform("rfft", input, _size("rfft", n), dim, norm)
 
 
-@_full_precision
-@numpy_names
-@casting_takes_out
+@_to_real
 def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of rfft: n real numbers (2 * (entries - 1) by default).
 
@@ -228,9 +230,7 @@ def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None =
     return _real_inverse("irfft", input, _size("irfft", n), dim, norm)
 
 
-@_full_precision
-@numpy_names
-@casting_takes_out
+@_to_real
 def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The (real) transform of a signal given by the first half of a Hermitian one.
 
@@ -243,9 +243,7 @@ def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
     return hfftn(input, _size("hfft", n), [dim], norm)
 
 
-@_full_precision
-@numpy_names
-@takes_out
+@_to_complex
 def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of hfft.
 
@@ -261,9 +259,7 @@ def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None =
 # ---- several ----
 
 
-@_full_precision
-@numpy_names
-@takes_out
+@_to_complex
 def fftn(
     input: Tensor, s: _OptionalInts = None, dim: _OptionalInts = None, norm: str | None = None
 ) -> Tensor:
@@ -280,9 +276,7 @@ def fftn(
     return _transform("fftn", input, s, dim, norm, False)
 
 
-@_full_precision
-@numpy_names
-@takes_out
+@_to_complex
 def ifftn(
     input: Tensor, s: _OptionalInts = None, dim: _OptionalInts = None, norm: str | None = None
 ) -> Tensor:
@@ -297,9 +291,7 @@ def ifftn(
     return _transform("ifftn", input, s, dim, norm, True)
 
 
-@_full_precision
-@numpy_names
-@takes_out
+@_to_complex
 def rfftn(
     input: Tensor, s: _OptionalInts = None, dim: _OptionalInts = None, norm: str | None = None
 ) -> Tensor:
@@ -314,9 +306,7 @@ def rfftn(
     return _real_transform("rfftn", input, s, dim, norm)
 
 
-@_full_precision
-@numpy_names
-@casting_takes_out
+@_to_real
 def irfftn(
     input: Tensor, s: _OptionalInts = None, dim: _OptionalInts = None, norm: str | None = None
 ) -> Tensor:
@@ -380,8 +370,9 @@ def _over_two(name: str, example: str) -> Any:
     two.__name__ = two.__qualname__ = f"{name}2"
     told = f"{name}n over two dimensions.\n\nArguments, dtypes and errors are those of {name}n."
     two.__doc__ = f"{told}\n{example}"
-    made = numpy_names(casting_takes_out(two) if name in ("irfft", "hfft") else takes_out(two))
-    return made if name in ("hfft", "ihfft") else _full_precision(made)  # as in PyTorch
+    if name in ("hfft", "ihfft"):  # without full precision, as in PyTorch
+        return numpy_names(casting_takes_out(two) if name == "hfft" else takes_out(two))
+    return _to_real(two) if name == "irfft" else _to_complex(two)
 
 
 fft2 = _over_two(
