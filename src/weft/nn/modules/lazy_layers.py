@@ -6,6 +6,7 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
+from weft.nn.modules._layer import _tell
 from weft.nn.modules.batchnorm import BatchNorm1d, BatchNorm2d, BatchNorm3d, _BatchNorm
 from weft.nn.modules.conv import (
     Conv1d,
@@ -34,6 +35,12 @@ class _Lazy(_LazyModuleMixin):
     _counted: str
     weight: Any
     bias: Any
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.__module__ == __name__ and not cls.__name__.startswith("_"):
+            cls.cls_to_become = layer = cls.__bases__[-1]
+            _tell(cls, f"Shapes, dtypes and errors are those of {layer.__name__}.")
 
     def _count(self, input: Tensor) -> int:
         """The number, of the first input."""
@@ -69,14 +76,11 @@ class _Lazy(_LazyModuleMixin):
 class LazyLinear(_Lazy, Linear):
     """Linear with in_features of the first input's last size.
 
-    Shapes, dtypes and errors are those of Linear.
-
     >>> layer = weft.nn.LazyLinear(4)
     >>> layer(weft.ones(2, 3)).shape, layer
     (torch.Size([2, 4]), Linear(in_features=3, out_features=4, bias=True))
     """
 
-    cls_to_become = Linear
     _counted = "in_features"
 
     def __init__(
@@ -140,37 +144,25 @@ class _LazyConv(_LazyConvNd):
 class LazyConv1d(_LazyConv, Conv1d):
     """Conv1d with in_channels of the first input.
 
-    Shapes, dtypes and errors are those of Conv1d.
-
     >>> weft.nn.LazyConv1d(4, 3)(weft.ones(2, 5, 8)).shape
     torch.Size([2, 4, 6])
     """
-
-    cls_to_become = Conv1d
 
 
 class LazyConv2d(_LazyConv, Conv2d):
     """Conv2d with in_channels of the first input.
 
-    Shapes, dtypes and errors are those of Conv2d.
-
     >>> weft.nn.LazyConv2d(4, 3, padding=1)(weft.ones(2, 5, 8, 8)).shape
     torch.Size([2, 4, 8, 8])
     """
-
-    cls_to_become = Conv2d
 
 
 class LazyConv3d(_LazyConv, Conv3d):
     """Conv3d with in_channels of the first input.
 
-    Shapes, dtypes and errors are those of Conv3d.
-
     >>> weft.nn.LazyConv3d(4, 2)(weft.ones(1, 5, 3, 3, 3)).shape
     torch.Size([1, 4, 2, 2, 2])
     """
-
-    cls_to_become = Conv3d
 
 
 class _LazyConvTranspose(_LazyConvNd, _ConvTransposeNd):
@@ -197,37 +189,25 @@ class _LazyConvTranspose(_LazyConvNd, _ConvTransposeNd):
 class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
     """ConvTranspose1d with in_channels of the first input.
 
-    Shapes, dtypes and errors are those of ConvTranspose1d.
-
     >>> weft.nn.LazyConvTranspose1d(4, 2, stride=2)(weft.ones(1, 3, 5)).shape
     torch.Size([1, 4, 10])
     """
-
-    cls_to_become = ConvTranspose1d
 
 
 class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
     """ConvTranspose2d with in_channels of the first input.
 
-    Shapes, dtypes and errors are those of ConvTranspose2d.
-
     >>> weft.nn.LazyConvTranspose2d(4, 2, stride=2)(weft.ones(1, 3, 5, 5)).shape
     torch.Size([1, 4, 10, 10])
     """
-
-    cls_to_become = ConvTranspose2d
 
 
 class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
     """ConvTranspose3d with in_channels of the first input.
 
-    Shapes, dtypes and errors are those of ConvTranspose3d.
-
     >>> weft.nn.LazyConvTranspose3d(4, 2)(weft.ones(1, 3, 2, 2, 2)).shape
     torch.Size([1, 4, 3, 3, 3])
     """
-
-    cls_to_become = ConvTranspose3d
 
 
 class _LazyNorm(_Lazy, _BatchNorm):
@@ -271,38 +251,26 @@ class _LazyNorm(_Lazy, _BatchNorm):
 class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
     """BatchNorm1d with num_features of the first input.
 
-    Shapes, dtypes and errors are those of BatchNorm1d.
-
     >>> norm = weft.nn.LazyBatchNorm1d()
     >>> norm(weft.ones(2, 3)).shape, norm.running_mean
     (torch.Size([2, 3]), tensor([0.1000, 0.1000, 0.1000]))
     """
 
-    cls_to_become = BatchNorm1d
-
 
 class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
     """BatchNorm2d with num_features of the first input.
-
-    Shapes, dtypes and errors are those of BatchNorm2d.
 
     >>> weft.nn.LazyBatchNorm2d()(weft.ones(2, 3, 4, 4)).shape
     torch.Size([2, 3, 4, 4])
     """
 
-    cls_to_become = BatchNorm2d
-
 
 class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
     """BatchNorm3d with num_features of the first input.
 
-    Shapes, dtypes and errors are those of BatchNorm3d.
-
     >>> weft.nn.LazyBatchNorm3d()(weft.ones(2, 3, 4, 4, 4)).shape
     torch.Size([2, 3, 4, 4, 4])
     """
-
-    cls_to_become = BatchNorm3d
 
 
 class _LazyInstanceNorm(_LazyNorm, _InstanceNorm):
@@ -312,34 +280,22 @@ class _LazyInstanceNorm(_LazyNorm, _InstanceNorm):
 class LazyInstanceNorm1d(_LazyInstanceNorm, InstanceNorm1d):
     """InstanceNorm1d with num_features of the first input; learns and tracks unless told not to.
 
-    Shapes, dtypes and errors are those of InstanceNorm1d.
-
     >>> weft.nn.LazyInstanceNorm1d()(weft.ones(2, 3, 4)).shape
     torch.Size([2, 3, 4])
     """
-
-    cls_to_become = InstanceNorm1d
 
 
 class LazyInstanceNorm2d(_LazyInstanceNorm, InstanceNorm2d):
     """InstanceNorm2d with num_features of the first input; learns and tracks unless told not to.
 
-    Shapes, dtypes and errors are those of InstanceNorm2d.
-
     >>> weft.nn.LazyInstanceNorm2d()(weft.ones(2, 3, 4, 4)).shape
     torch.Size([2, 3, 4, 4])
     """
-
-    cls_to_become = InstanceNorm2d
 
 
 class LazyInstanceNorm3d(_LazyInstanceNorm, InstanceNorm3d):
     """InstanceNorm3d with num_features of the first input; learns and tracks unless told not to.
 
-    Shapes, dtypes and errors are those of InstanceNorm3d.
-
     >>> weft.nn.LazyInstanceNorm3d()(weft.ones(2, 3, 4, 4, 4)).shape
     torch.Size([2, 3, 4, 4, 4])
     """
-
-    cls_to_become = InstanceNorm3d
