@@ -26,12 +26,12 @@ def gradients(group: dict[str, Any], decoupled: bool = False) -> Iterator[tuple[
     That is the gradient, turned around to maximize, with the group's weight decay. decoupled:
     the decay shrinks the parameter here and now instead.
     """
-    decay = group.get("weight_decay", 0)
+    decay, maximize = group.get("weight_decay", 0), group["maximize"]
     for param in group["params"]:
         grad = param.grad
         if grad is None:
             continue
-        if group["maximize"]:
+        if maximize:
             grad = -grad
         if decay and decoupled:
             param.mul_(1 - rate_of(group) * decay)

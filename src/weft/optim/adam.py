@@ -9,8 +9,8 @@ from weft import _C
 from weft._C import Tensor
 from weft.optim._steps import (
     count_step,
-    decayed,
     descend,
+    gradients,
     rate_of,
     root_plus_eps,
     update_square_avg,
@@ -58,23 +58,12 @@ class Adam(Optimizer):
         super().__init__(params, options_of(locals(), "lr", "eps", "weight_decay"))
 
     def _update(self, group: dict[str, Any]) -> None:
-        lr = rate_of(group)
+        lr, eps, amsgrad = rate_of(group), group["eps"], group["amsgrad"]
         beta1, beta2 = group["betas"]
-        eps, weight_decay, amsgrad = group["eps"], group["weight_decay"], group["amsgrad"]
-        decoupled, maximize = group["decoupled_weight_decay"], group["maximize"]
         names = ["exp_avg", "exp_avg_sq", *["max_exp_avg_sq"] * amsgrad]
-        for param in group["params"]:
-            grad = param.grad
-            if grad is None:
-                continue
+        for param, grad in gradients(group, decoupled=group["decoupled_weight_decay"]):
             state = self.state[param] or self._begun(param, *names)
             step = count_step(state).item()
-            if maximize:
-                grad = -grad
-            if weight_decay and decoupled:
-                param.mul_(1 - lr * weight_decay)
-            elif weight_decay:
-                grad = decayed(grad, param, weight_decay)
             mean, square = state["exp_avg"], state["exp_avg_sq"]
             mean.lerp_(grad, 1 - beta1)
             update_square_avg(square, beta2, grad)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from weft._C import Tensor
-from weft.optim._steps import decayed, descend, rate_of
+from weft.optim._steps import descend, gradients, rate_of
 from weft.optim.optimizer import Optimizer, options_of
 
 
@@ -46,20 +46,9 @@ class SGD(Optimizer):
         super().__init__(params, options_of(locals(), "lr", "momentum", "weight_decay"))
 
     def _update(self, group: dict[str, Any]) -> None:
-        lr = rate_of(group)
-        momentum, weight_decay = group["momentum"], group["weight_decay"]
-        maximize = group["maximize"]
-        for param in group["params"]:
-            grad = param.grad
-            if grad is None:
-                continue
-            if maximize:
-                grad = -grad
-            if weight_decay:
-                grad = decayed(grad, param, weight_decay)
-            if momentum:
-                grad = self._velocity(param, grad, group)
-            descend(param, lr, grad)
+        lr, momentum = rate_of(group), group["momentum"]
+        for param, grad in gradients(group):
+            descend(param, lr, self._velocity(param, grad, group) if momentum else grad)
 
     def _velocity(self, param: Tensor, grad: Tensor, group: dict[str, Any]) -> Tensor:
         momentum = group["momentum"]
