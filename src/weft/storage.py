@@ -10,7 +10,7 @@ import copy
 import operator
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
 from weft import _C
@@ -54,10 +54,60 @@ def _bytes_of(data: Any, name: str) -> Tensor:
     return _C.frombuffer(view.tobytes(), dtype=_C.uint8).clone()
 
 
-class UntypedStorage:
+_S = TypeVar("_S", bound="_Storage")
+
+
+class _Storage:
+    """What both kinds of storages do by their `_view`, a tensor over all elements."""
+
+    __slots__ = ()
+    _units: ClassVar[str] = "elements"
+
+    def _view(self) -> Tensor:
+        raise NotImplementedError
+
+    def element_size(self) -> int:
+        """Bytes of one element."""
+        raise NotImplementedError
+
+    def nbytes(self) -> int:
+        """Number of bytes."""
+        raise NotImplementedError
+
+    def size(self) -> int:
+        """Number of elements."""
+        return self.nbytes() // self.element_size()
+
+    def __len__(self) -> int:
+        return self.size()
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.tolist())
+
+    def tolist(self) -> list[Any]:
+        """The elements as Python numbers."""
+        return self._view().tolist()
+
+    def copy_(self: _S, source: _S, non_blocking: bool = False) -> _S:
+        """Takes the elements of a storage of the same size, as its own dtype."""
+        if len(source) != len(self):
+            raise RuntimeError(f"copy_: expected {len(self)} {self._units}, got {len(source)}")
+        self._view().copy_(source._view())
+        return self
+
+    def cpu(self: _S) -> _S:
+        """Itself: it is on the CPU."""
+        return self
+
+
+class UntypedStorage(_Storage):
     """Bytes with an owner. `UntypedStorage(n)` is n new bytes, `UntypedStorage(data)` a copy."""
 
     __slots__ = ("__weakref__", "_handle")
+    _units = "bytes"
     _handle: Tensor  # any tensor over the storage
 
     def __new__(cls, data: Any = 0, *, device: Any = "cpu") -> UntypedStorage:
@@ -102,13 +152,6 @@ class UntypedStorage:
     def nbytes(self) -> int:
         """Number of bytes."""
         return self.info().nbytes
-
-    size = nbytes
-
-    def __sizeof__(self) -> int:
-        return object.__sizeof__(self) + self.nbytes()
-
-    __len__ = nbytes
 
     def element_size(self) -> int:
         """1: elements are bytes."""
@@ -237,13 +280,6 @@ class UntypedStorage:
             raise ValueError(f"UntypedStorage: expected a byte in [0, 255], got {value}")
         self._view()[self._at(index)] = value
 
-    def __iter__(self) -> Iterator[int]:
-        return iter(self.tolist())
-
-    def tolist(self) -> list[int]:
-        """The bytes as ints."""
-        return self._view().tolist()
-
     def __bytes__(self) -> bytes:
         return bytes(self._view()) if self.nbytes() else b""
 
@@ -252,20 +288,9 @@ class UntypedStorage:
         self[:] = value
         return self
 
-    def copy_(self, source: UntypedStorage, non_blocking: bool = False) -> UntypedStorage:
-        """Takes the bytes of a storage of the same size."""
-        if len(source) != len(self):
-            raise RuntimeError(f"copy_: expected {len(self)} bytes, got {len(source)}")
-        self._view().copy_(source._view())
-        return self
-
     def clone(self) -> UntypedStorage:
         """The same bytes in memory of its own."""
         return UntypedStorage._of(self._view().clone())
-
-    def cpu(self) -> UntypedStorage:
-        """Itself: it is on the CPU."""
-        return self
 
     def untyped(self) -> UntypedStorage:
         """Itself."""
@@ -310,7 +335,7 @@ class UntypedStorage:
         return f"{lines}\n[torch.storage.UntypedStorage(device={self.device}) of size {len(self)}]"
 
 
-class TypedStorage:
+class TypedStorage(_Storage):
     """A storage counted in elements of a dtype: PyTorch's older interface to the same memory.
 
     `TypedStorage(n)` is n new elements, `TypedStorage(sequence)` a copy, both of the default dtype
@@ -378,15 +403,6 @@ class TypedStorage:
         """Number of bytes."""
         return self._untyped_storage.nbytes()
 
-    def size(self) -> int:
-        """Number of elements."""
-        return self.nbytes() // self.element_size()
-
-    def __sizeof__(self) -> int:
-        return object.__sizeof__(self) + self.nbytes()
-
-    __len__ = size
-
     def data_ptr(self) -> int:
         """Address of the first byte; 0 without bytes."""
         return self._untyped_storage.data_ptr()
@@ -405,34 +421,12 @@ class TypedStorage:
         untyped = UntypedStorage._new_shared(size * self.element_size())
         return TypedStorage(wrap_storage=untyped, dtype=self.dtype)
 
-    def copy_(self, source: TypedStorage, non_blocking: bool = False) -> TypedStorage:
-        """Takes the elements of a storage of the same size, as its own dtype."""
-        if len(source) != len(self):
-            raise RuntimeError(f"copy_: expected {len(self)} elements, got {len(source)}")
-        self._view().copy_(source._view())
-        return self
-
-    def cpu(self) -> TypedStorage:
-        """Itself: it is on the CPU."""
-        return self
-
     def __getitem__(self, index: int | slice) -> Any:
-        part = self._view()[self._untyped_storage._at(index) if self._slice(index) else index]
+        part = self._view()[self._untyped_storage._at(index) if isinstance(index, slice) else index]
         return part.item() if part.dim() == 0 else part.clone().storage()
 
     def __setitem__(self, index: int | slice, value: Any) -> None:
         self._view()[index] = value
-
-    @staticmethod
-    def _slice(index: int | slice) -> bool:
-        return isinstance(index, slice)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.tolist())
-
-    def tolist(self) -> list[Any]:
-        """The elements as Python numbers."""
-        return self._view().tolist()
 
     def fill_(self, value: Any) -> TypedStorage:
         """Every element becomes `value`."""
