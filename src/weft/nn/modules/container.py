@@ -190,7 +190,46 @@ class ModuleList(_Indexed):
         return f"{self._get_name()}({body}\n)"
 
 
-class ModuleDict(Module):
+class _Keyed(Module):
+    """What holds others under names, in their order; `_held` has the names as keys."""
+
+    def _held(self) -> Mapping[str, Any]:
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        return len(self._held())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._held())
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._held()
+
+    def keys(self) -> Any:
+        """The names, in order, as a dictionary shows them: a set that can be iterated."""
+        return dict.fromkeys(self._held()).keys()
+
+    def values(self) -> list[Any]:
+        """What stands under the names, in order."""
+        return [self[key] for key in self]  # type: ignore[index]
+
+    def items(self) -> list[tuple[str, Any]]:
+        """The pairs of a name and what stands under it, in order."""
+        return [(key, self[key]) for key in self]  # type: ignore[index]
+
+    def pop(self, key: str) -> Any:
+        """Removes and returns what stands under `key`."""
+        value = self[key]  # type: ignore[index]
+        del self[key]
+        return value
+
+    def clear(self) -> None:
+        """Removes all."""
+        for key in list(self):
+            self.pop(key)
+
+
+class ModuleDict(_Keyed):
     """A dict whose modules count as children.
 
     >>> layers = weft.nn.ModuleDict({"a": weft.nn.Linear(2, 3)})
@@ -213,40 +252,14 @@ class ModuleDict(Module):
     def __delitem__(self, key: str) -> None:
         del self._modules[key]
 
-    def __len__(self) -> int:
-        return len(self._modules)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._modules)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._modules
-
-    def keys(self) -> Any:
-        """The names, in order, as a dictionary shows them: a set that can be iterated."""
-        return dict.fromkeys(self._modules).keys()
-
-    def values(self) -> list[Any]:
-        """The modules, in order."""
-        return [child for _, child in self._own(MODULE)]
-
-    def items(self) -> list[tuple[str, Any]]:
-        """The (name, module) pairs, in order."""
-        return self._own(MODULE)
+    def _held(self) -> Mapping[str, Any]:
+        return self._modules
 
     def update(self, modules: Any) -> None:
         """Adds the modules of a mapping or of (name, module) pairs."""
         pairs = modules.items() if isinstance(modules, Mapping | ModuleDict) else modules
         for name, module in pairs:
             self[name] = module
-
-    def pop(self, key: str) -> Any:
-        """Removes and returns the module under `key`."""
-        return self._modules.pop(key)
-
-    def clear(self) -> None:
-        """Removes all modules."""
-        self._modules.clear()
 
 
 class ParameterList(Module):
@@ -314,7 +327,7 @@ class ParameterList(Module):
         return "\n".join(lines)
 
 
-class ParameterDict(Module):
+class ParameterDict(_Keyed):
     """A dict whose tensors count as parameters.
 
     >>> weights = ParameterDict({"a": weft.ones(2)})
@@ -346,29 +359,11 @@ class ParameterDict(Module):
         del self._keys[key]
         delattr(self, key)
 
-    def __len__(self) -> int:
-        return len(self._keys)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._keys)
+    def _held(self) -> Mapping[str, Any]:
+        return self._keys
 
     def __reversed__(self) -> Iterator[str]:
         return reversed(self._keys)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._keys
-
-    def keys(self) -> Any:
-        """The names, in order."""
-        return self._keys.keys()
-
-    def values(self) -> list[Any]:
-        """The parameters, in order."""
-        return [self[key] for key in self._keys]
-
-    def items(self) -> list[tuple[str, Any]]:
-        """The (name, parameter) pairs, in order."""
-        return [(key, self[key]) for key in self._keys]
 
     def get(self, key: str, default: Any = None) -> Any:
         """The parameter under `key`, or the default."""
@@ -380,21 +375,10 @@ class ParameterDict(Module):
             self[key] = default
         return self[key]
 
-    def pop(self, key: str) -> Any:
-        """Removes and returns the parameter under `key`."""
-        value = self[key]
-        del self[key]
-        return value
-
     def popitem(self) -> tuple[str, Any]:
         """Removes and returns the last pair."""
         key = next(reversed(self._keys))
         return key, self.pop(key)
-
-    def clear(self) -> None:
-        """Removes all parameters."""
-        for key in list(self._keys):
-            del self[key]
 
     def copy(self) -> ParameterDict:
         """Another dict of the same parameters."""
