@@ -27,7 +27,7 @@ def write(writer: PickleWriter, tensor: NestedTensor) -> None:
         sizes, steps = (_C.tensor(each, dtype=_C.int64) for each in (form.shapes, strides))
         parts = values.requires_grad_(tensor.requires_grad), sizes, steps, offsets
         writer._call("torch._utils _rebuild_nested_tensor", *parts)
-        return writer._remember(tensor)
+        return writer.memoize(tensor)
     offsets, lengths, place = form.state()
     named: dict[str, Any] = {"values": values, "offsets": offsets, "lengths": lengths}
     named |= {"_ragged_idx": place, "_metadata_cache": {}}
@@ -35,10 +35,10 @@ def write(writer: PickleWriter, tensor: NestedTensor) -> None:
     writer._out += b"("
     writer._global("torch.nested._internal.nested_tensor _rebuild_njt")
     writer._global("torch.nested._internal.nested_tensor NestedTensor")
-    writer._tuple(({**named, "requires_grad": bool(tensor.requires_grad)},))
-    writer._dict({})
+    writer.save_tuple(({**named, "requires_grad": bool(tensor.requires_grad)},))
+    writer.save_dict({})
     writer._out += b"tR"
-    writer._remember(tensor)
+    writer.memoize(tensor)
 
 
 def find(name: str, tensor_type: Any) -> Any:

@@ -23,11 +23,6 @@ class Reduced(NamedTuple):
     items: Iterable[Any] | None = None
     pairs: Iterable[tuple[Any, Any]] | None = None
 
-    @property
-    def is_new_object(self) -> bool:
-        """Whether the first argument is a class, to be made an object of with the others."""
-        return getattr(self.function, "__name__", None) == "__newobj__"
-
 
 def reduce(value: Any) -> Reduced | None:
     """An object in parts; None for a class or function, which is its name.

@@ -30,10 +30,11 @@ class ArchivePickler(PickleWriter):
         super().__init__()
         self._names = names
         self._texts: dict[str, str] = {}
+        self._kept: list[Any] = []  # so that ids stay taken
 
-    def _write(self, value: Any) -> None:
+    def save(self, value: Any, save_persistent_id: bool = True) -> None:
         """Equal texts are one object, so that bytes do not depend on where they come from."""
-        super()._write(self._texts.setdefault(value, value) if type(value) is str else value)
+        super().save(self._texts.setdefault(value, value) if type(value) is str else value)
 
     def dump_typed(self, value: Any, type: ty.Type) -> bytes:
         """The pickle of a value of a type."""
@@ -42,7 +43,7 @@ class ArchivePickler(PickleWriter):
 
     def _typed(self, value: Any, type: ty.Type) -> None:
         if value is None:
-            self._constant(None)
+            self.save_none(None)
         elif isinstance(value, Tensor):
             self._shared(value)
         elif isinstance(type, ty.OptionalType | ty.UnionType) or type in (ty.ANY, ty.NUMBER):
@@ -56,18 +57,16 @@ class ArchivePickler(PickleWriter):
         elif isinstance(type, ty.ClassType | ty.InterfaceType):
             self._object(value, type)
         elif type is ty.FLOAT:
-            self._float(float(value))
+            self.save_float(float(value))
         elif type is ty.COMPLEX:  # not as checkpoints name it
             self._call("builtins complex", value.real, value.imag)
         else:
-            self._write(plain(value))
+            self.save(plain(value))
 
     def _shared(self, value: Any) -> None:
         """A tensor, where it stands first; what was written where it stands again."""
-        place = self._memo.get(id(value))
-        if place is not None:
-            self._get(place)
-            return
+        if id(value) in self.memo:
+            return self._get(id(value))
         name, arguments = self._rebuilding(value)
         if name != _REBUILD:  # another dtype over the storage, which archives cannot say
             own = value.detach().clone().requires_grad_(value.requires_grad)
@@ -75,24 +74,20 @@ class ArchivePickler(PickleWriter):
         self._global(name)
         arguments()
         self._out += b"R"
-        self._remember(value)
+        self.memoize(value)
 
     def _storage(self, key: int, dtype: Any) -> None:
         """A storage is one object: PyTorch shares it where the pickle does."""
-        place = self._memo.get(("storage", key))
-        if place is not None:
-            self._get(place)
-            return
+        if ("storage", key) in self.memo:
+            return self._get(("storage", key))
         super()._storage(key, dtype)
         self._put(("storage", key))
 
     def _object(self, value: Any, type: ty.Type) -> None:
         obj = getattr(value, "_jit_object", value)
         key = obj if isinstance(obj, _C.JitObject) else id(obj)  # equal by identity
-        place = self._memo.get(key)
-        if place is not None:
-            self._get(place)
-            return
+        if key in self.memo:
+            return self._get(key)
         held = type_of_object(value, type)
         self._global(_split(self._names.of(held)))
         self._out += b")\x81"
@@ -103,13 +98,12 @@ class ArchivePickler(PickleWriter):
         else:
             self._attributes(value, held)
         self._out += b"b"
-        self._kept.append(obj)
-        self._put(key)
+        self._put(key, obj)
 
     def _attributes(self, value: Any, held: ty.ClassType) -> None:
         self._out += b"}("
         for name, declared in attributes_of(held):
-            self._write(name)
+            self.save(name)
             self._typed(getattr(value, name), declared)
         self._out += b"u"
 
@@ -126,7 +120,7 @@ class ArchivePickler(PickleWriter):
                 self._typed(key, type.key)
                 self._typed(item, type.value)
             self._out += b"u"
-        self._write(self._names.type(type))
+        self.save(self._names.type(type))
         self._out += b"\x86R"
 
     def _tuple_of(self, value: Any, type: ty.TupleType) -> None:
@@ -138,7 +132,7 @@ class ArchivePickler(PickleWriter):
 
     def _reduce(self, type: ty.EnumType, value: Any) -> None:
         self._global(_split(self._names.of(type)))
-        self._write(value)  # not as a tuple
+        self.save(value)  # not as a tuple
         self._out += b"R"
 
 
