@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from weft import _C
@@ -186,16 +186,26 @@ def _jacobian_of(
     output: Tensor, inputs: tuple[Tensor, ...], create_graph: bool, strict: bool
 ) -> tuple[Tensor, ...]:
     """The Jacobians of one output, row by row."""
-    rows = []
-    for i in range(output.numel()):
-        seed = _C.zeros(output.numel(), dtype=output.dtype)
-        seed[i] = 1
-        seed = seed.view(output.shape)
-        rows.append(_gradients("jacobian", (output,), inputs, (seed,), create_graph, strict))
-    shape = tuple(output.shape)
+    rows = [
+        _gradients("jacobian", (output,), inputs, (unit,), create_graph, strict)
+        for unit in units(output)
+    ]
+    return tuple(joined(rows, output, inputs))
+
+
+def units(tensor: Tensor) -> Iterator[Tensor]:
+    """Tensors of its sizes with a single 1, one for each element."""
+    count = tensor.numel()
+    rows = _C._aten.eye(count, dtype=tensor.dtype, device=tensor.device)
+    return (rows[i].reshape(tensor.shape) for i in range(count))
+
+
+def joined(rows: list[Any], output: Tensor, inputs: Sequence[Tensor]) -> list[Tensor]:
+    """Rows, each with a tensor for each input, as Jacobians of shape (*output, *input)."""
+    shapes = [(*output.shape, *each.shape) for each in inputs]
     if not rows:
-        return tuple(x.new_zeros((*shape, *x.shape)) for x in inputs)
-    return tuple(_C.stack(column).view((*shape, *x.shape)) for x, column in zip(inputs, zip(*rows)))
+        return [each.new_zeros(shape) for each, shape in zip(inputs, shapes)]
+    return [_C._aten.stack(column).reshape(shape) for column, shape in zip(zip(*rows), shapes)]
 
 
 def _scalar(op: str, func: Callable[..., Any]) -> Callable[..., Tensor]:

@@ -14,11 +14,12 @@ from typing import Any
 from weft import _C
 from weft._C import Tensor
 from weft.autograd._run import grad as backward_grad
+from weft.autograd.functional import units
 from weft.autograd.grad_mode import enable_grad, is_grad_enabled
 from weft.func._arguments import Argnums, Chosen, output_tensors
 from weft.func._batched import has_history
 from weft.func._histories import History, Owner, entry
-from weft.func._reverse import Recorded, jacrev, units
+from weft.func._reverse import Recorded, jacrev
 from weft.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
+from weft.autograd.functional import joined, units
 from weft.autograd.grad_mode import is_grad_enabled
 from weft.func._arguments import Argnums, Chosen, output_tensors, split_aux
 from weft.func._histories import History
@@ -164,18 +165,3 @@ def _rows(history: History, output: Tensor) -> list[Tensor]:
     create = history.goes_on(output)
     found = [history.gradients([output], [unit], create_graph=create) for unit in units(output)]
     return joined(found, output, history.own)
-
-
-def units(tensor: Tensor) -> Any:
-    """Tensors of its sizes with a single 1, one for each element."""
-    count = tensor.numel()
-    rows = _C._aten.eye(count, dtype=tensor.dtype, device=tensor.device)
-    return (rows[i].reshape(tensor.shape) for i in range(count))
-
-
-def joined(rows: list[list[Tensor]], output: Tensor, inputs: list[Tensor]) -> list[Tensor]:
-    """Rows, each with a tensor for each input, as Jacobians of shape (*output, *input)."""
-    shapes = [(*output.shape, *each.shape) for each in inputs]
-    if not rows:
-        return [each.new_zeros(shape) for each, shape in zip(inputs, shapes)]
-    return [_C._aten.stack(column).reshape(shape) for column, shape in zip(zip(*rows), shapes)]
