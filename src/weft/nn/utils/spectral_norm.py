@@ -32,6 +32,12 @@ def as_matrix(weight: Tensor, dim: int) -> Tensor:
     return weight.movedim(dim, 0).flatten(1)
 
 
+def hook_of(module: Module, kind: type, name: str) -> Any:
+    """The key of the hook before forward of a class for a parameter, None without one."""
+    hooks = module._forward_pre_hooks.items()
+    return next((k for k, hook in hooks if isinstance(hook, kind) and hook.name == name), None)
+
+
 def default_dim(module: Module, dim: int | None) -> int:
     """The dimension of a layer's outputs in its weight, where the caller names none."""
     if dim is not None:
@@ -172,7 +178,7 @@ def spectral_norm(
     >>> [name for name, _ in layer.named_parameters()]
     ['bias', 'weight_orig']
     """
-    if _key(module._forward_pre_hooks, SpectralNorm, name) is not None:
+    if hook_of(module, SpectralNorm, name) is not None:
         raise RuntimeError(f"spectral_norm: expected {name!r} not to be normalised, got it twice")
     SpectralNorm(name, n_power_iterations, default_dim(module, dim), eps).attach(module)
     return module
@@ -187,7 +193,7 @@ def remove_spectral_norm(module: M, name: str = "weight") -> M:
     >>> [name for name, _ in weft.nn.utils.remove_spectral_norm(layer).named_parameters()]
     ['bias', 'weight']
     """
-    key = _key(module._forward_pre_hooks, SpectralNorm, name)
+    key = hook_of(module, SpectralNorm, name)
     if key is None:
         raise ValueError(
             f"remove_spectral_norm: expected a normalised parameter of {type(module).__name__}, "
@@ -203,9 +209,3 @@ def remove_spectral_norm(module: M, name: str = "weight") -> M:
         for each in found:
             del hooks[each]
     return module
-
-
-def _key(hooks: Any, kind: Any, name: str) -> Any:
-    """The key of the hook of a class for a parameter, None without one."""
-    mine = ((key, hook) for key, hook in hooks.items() if isinstance(hook, kind))
-    return next((key for key, hook in mine if hook.name == name), None)

@@ -9,6 +9,7 @@ from weft._functions.norms import _weight_norm, norm_except_dim
 from weft.autograd.grad_mode import no_grad
 from weft.nn.modules.module import Module
 from weft.nn.parameter import Parameter, is_lazy
+from weft.nn.utils.spectral_norm import hook_of
 
 __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
 
@@ -41,7 +42,7 @@ def weight_norm(module: T, name: str = "weight", dim: int | None = 0) -> T:
     >>> [(name, tuple(p.shape)) for name, p in layer.named_parameters()]
     [('bias', (3,)), ('weight_g', (3, 1)), ('weight_v', (3, 2))]
     """
-    if _hook(module, name) is not None:
+    if hook_of(module, WeightNorm, name) is not None:
         raise RuntimeError(f"weight_norm: expected {name!r} not to be normalised yet, got it twice")
     weight = getattr(module, name)
     if is_lazy(weight):
@@ -65,7 +66,7 @@ def remove_weight_norm(module: T, name: str = "weight") -> T:
     >>> [name for name, _ in weft.nn.utils.remove_weight_norm(layer).named_parameters()]
     ['bias', 'weight']
     """
-    key = _hook(module, name)
+    key = hook_of(module, WeightNorm, name)
     if key is None:
         raise ValueError(f"remove_weight_norm: expected {name!r} to be normalised, got {module}")
     with no_grad():
@@ -75,10 +76,3 @@ def remove_weight_norm(module: T, name: str = "weight") -> T:
     setattr(module, name, Parameter(weight))
     del module._forward_pre_hooks[key]
     return module
-
-
-def _hook(module: Module, name: str) -> Any:
-    """The key of the hook that computes a parameter, None without one."""
-    hooks = module._forward_pre_hooks.items()
-    found = (key for key, hook in hooks if isinstance(hook, WeightNorm) and hook.name == name)
-    return next(found, None)
