@@ -385,29 +385,20 @@ def _pass_through(
     if not positions:
         return values
     full = list(values)
-    outputs = _identity_function().apply(callback, *(values[i] for i in positions))
+    outputs = _Identity.apply(callback, *(values[i] for i in positions))
     for place, output in zip(positions, outputs):
         full[place] = output
     return tuple(full)
 
 
-def _identity_function() -> Any:
-    """The identity with a callback; made on first use, so that importing nn stays cheap."""
-    global _identity
-    if _identity is None:
+class _Identity(Function):
+    """The identity with a callback."""
 
-        class Identity(Function):
-            @staticmethod
-            def forward(ctx: Any, callback: Any, *tensors: Tensor) -> tuple[Tensor, ...]:
-                ctx.callback = callback
-                return tuple(tensor.view(tensor.size()) for tensor in tensors)
+    @staticmethod
+    def forward(ctx: Any, callback: Any, *tensors: Tensor) -> tuple[Tensor, ...]:
+        ctx.callback = callback
+        return tuple(tensor.view(tensor.size()) for tensor in tensors)
 
-            @staticmethod
-            def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
-                return (None, *ctx.callback(grads))
-
-        _identity = Identity
-    return _identity
-
-
-_identity: Any = None
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
+        return (None, *ctx.callback(grads))
