@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -50,9 +51,7 @@ def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     """
     if not isinstance(inputs, tuple):
         raise RuntimeError(f"detach_variable: expected a tuple, got {type(inputs).__name__}")
-    return tuple(
-        x.detach().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in inputs
-    )
+    return tuple(map(_detached, inputs))
 
 
 def checkpoint(
@@ -243,54 +242,47 @@ def _rng_state(state: Tensor | None) -> Iterator[None]:
         _C.set_rng_state(now)
 
 
+@functools.cache
 def _reentrant() -> Any:
-    """The Function of use_reentrant=True; made on first use."""
-    global _function
-    if _function is None:
+    """The Function of use_reentrant=True."""
 
-        class CheckpointFunction(Function):
-            @staticmethod
-            def forward(ctx: Any, function: Any, keep_state: bool, *args: Any) -> Any:
-                ctx.function = function
-                ctx.surroundings = _Surroundings(keep_state)
-                tensors = [arg if isinstance(arg, Tensor) else None for arg in args]
-                ctx.others = [None if isinstance(arg, Tensor) else arg for arg in args]
-                ctx.save_for_backward(*tensors)
-                if not any(t is not None and t.requires_grad for t in tensors):
-                    warnings.warn(
-                        "None of the inputs have requires_grad=True. Gradients will be None",
-                        stacklevel=4,
-                    )
-                with no_grad():
-                    return function(*args)
+    class CheckpointFunction(Function):
+        @staticmethod
+        def forward(ctx: Any, function: Any, keep_state: bool, *args: Any) -> Any:
+            ctx.function = function
+            ctx.surroundings = _Surroundings(keep_state)
+            tensors = [arg if isinstance(arg, Tensor) else None for arg in args]
+            ctx.others = [None if isinstance(arg, Tensor) else arg for arg in args]
+            ctx.save_for_backward(*tensors)
+            if not any(t is not None and t.requires_grad for t in tensors):
+                warnings.warn(
+                    "None of the inputs have requires_grad=True. Gradients will be None",
+                    stacklevel=4,
+                )
+            with no_grad():
+                return function(*args)
 
-            @staticmethod
-            def backward(ctx: Any, *grads: Any) -> Any:
-                args = [
-                    other if saved is None else _detached(saved)
-                    for saved, other in zip(ctx.saved_tensors, ctx.others)
-                ]
-                with enable_grad(), ctx.surroundings.again():
-                    outputs = ctx.function(*args)
-                outputs = outputs if isinstance(outputs, tuple) else (outputs,)
-                pairs = [
-                    (out, grad)
-                    for out, grad in zip(outputs, grads)
-                    if isinstance(out, Tensor) and out.requires_grad
-                ]
-                if not pairs:
-                    raise RuntimeError(
-                        "checkpoint: expected an output that requires grad, got none"
-                    )
-                _run.backward([out for out, _ in pairs], [grad for _, grad in pairs])
-                found = (arg.grad if isinstance(arg, Tensor) else None for arg in args)
-                return (None, None, *found)
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> Any:
+            args = [
+                other if saved is None else _detached(saved)
+                for saved, other in zip(ctx.saved_tensors, ctx.others)
+            ]
+            with enable_grad(), ctx.surroundings.again():
+                outputs = ctx.function(*args)
+            outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+            pairs = [
+                (out, grad)
+                for out, grad in zip(outputs, grads)
+                if isinstance(out, Tensor) and out.requires_grad
+            ]
+            if not pairs:
+                raise RuntimeError("checkpoint: expected an output that requires grad, got none")
+            _run.backward([out for out, _ in pairs], [grad for _, grad in pairs])
+            found = (arg.grad if isinstance(arg, Tensor) else None for arg in args)
+            return (None, None, *found)
 
-        _function = CheckpointFunction
-    return _function
-
-
-_function: Any = None
+    return CheckpointFunction
 
 
 def checkpoint_sequential(
