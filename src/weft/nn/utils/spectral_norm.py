@@ -32,7 +32,7 @@ def as_matrix(weight: Tensor, dim: int) -> Tensor:
     return weight.movedim(dim, 0).flatten(1)
 
 
-def hook_of(module: Module, kind: type, name: str) -> Any:
+def hook_of(module: Module, kind: Any, name: str) -> Any:
     """The key of the hook before forward of a class for a parameter, None without one."""
     hooks = module._forward_pre_hooks.items()
     return next((k for k, hook in hooks if isinstance(hook, kind) and hook.name == name), None)
