@@ -221,7 +221,7 @@ def _from_type(function: Any, cls: Any, arguments: Any, state: Any) -> Tensor:
     """A tensor with attributes."""
     kinds = (type(function), type(cls), type(arguments))
     known = kinds == (Callee, TensorType, tuple) and not function.checks
-    tensor = function.call(*arguments) if known else None
+    tensor = function.value(*arguments) if known else None
     if not isinstance(tensor, Tensor) or type(tensor) is not cls.cls:
         raise LoadError("load: expected a tensor with attributes, got something else")
     set_state(tensor, state)

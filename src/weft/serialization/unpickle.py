@@ -49,42 +49,8 @@ class Arguments(Inert, tuple):
     """A tuple with something inert inside: it can only be the argument of something."""
 
 
-class Callee(Inert):
-    """A global that REDUCE may call with the tuple of arguments.
-
-    With `checks` its first argument is the function that checks keys, for those that hash. With
-    `bare` its argument stands without a tuple, as the value of an enum's member does.
-    """
-
-    __slots__ = ("bare", "call", "checks", "name")
-
-    def __init__(
-        self, name: str, call: Callable[..., Any], checks: bool = False, bare: bool = False
-    ) -> None:
-        self.name = name
-        self.call = call
-        self.checks = checks
-        self.bare = bare
-
-    def describe(self) -> str:
-        return f"the global {shown(self.name)}"
-
-
-class ObjectType(Inert):
-    """A global that NEWOBJ may make objects of, without arguments."""
-
-    __slots__ = ("name", "new")
-
-    def __init__(self, name: str, new: Callable[[], Any]) -> None:
-        self.name = name
-        self.new = new
-
-    def describe(self) -> str:
-        return f"the class {shown(self.name)}"
-
-
-class Allowed(Inert):
-    """A class or function of the program, which it allowed by add_safe_globals."""
+class Global(Inert):
+    """A global by its name, and what it stands for."""
 
     __slots__ = ("name", "value")
 
@@ -94,6 +60,38 @@ class Allowed(Inert):
 
     def describe(self) -> str:
         return f"the global {shown(self.name)}"
+
+
+class Callee(Global):
+    """One that REDUCE may call with the tuple of arguments.
+
+    With `checks` its first argument is the function that checks keys, for those that hash. With
+    `bare` its argument stands without a tuple, as the value of an enum's member does.
+    """
+
+    __slots__ = ("bare", "checks")
+
+    def __init__(
+        self, name: str, value: Callable[..., Any], checks: bool = False, bare: bool = False
+    ) -> None:
+        super().__init__(name, value)
+        self.checks = checks
+        self.bare = bare
+
+
+class ObjectType(Global):
+    """One whose value makes an object for NEWOBJ, without arguments."""
+
+    __slots__ = ()
+
+    def describe(self) -> str:
+        return f"the class {shown(self.name)}"
+
+
+class Allowed(Global):
+    """A class or function of the program, which it allowed by add_safe_globals."""
+
+    __slots__ = ()
 
 
 class Own(Allowed):
@@ -273,7 +271,7 @@ class Unpickler:
             raise LoadError(f"load: expected a call of a known function, got {_kind(callee)}")
         if callee.checks:
             arguments = (self.check_key, *arguments)
-        self._push(callee.call(*arguments))
+        self._push(callee.value(*arguments))
 
     def _new_object(self) -> None:
         arguments, made = self._stack.pop(), self._stack.pop()
@@ -282,7 +280,7 @@ class Unpickler:
             return self._push(made.value.__new__(made.value, *arguments))
         if type(made) is not ObjectType or arguments != ():
             raise LoadError(f"load: expected a known class without arguments, got {_kind(made)}")
-        self._push(made.new())
+        self._push(made.value())
 
     def _build(self) -> None:
         state = self._stack.pop()

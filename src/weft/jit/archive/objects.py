@@ -109,13 +109,13 @@ def _numbered(tensors: list[Any], number: Any) -> Any:
 
 def _device(definitions: Definitions, parts: tuple[Any, ...]) -> Any:
     """A device where map_location puts it."""
-    make = find_global("torch", "device").call
+    make = find_global("torch", "device").value
     return make(definitions.located(str(make(*parts))))
 
 
 def tensor_of(*args: Any) -> Tensor:
     """A tensor; a parameter where it requires a gradient, so that whoever names it has the same."""
-    made = find_global("torch._utils", "_rebuild_tensor_v2").call(*args)
+    made = find_global("torch._utils", "_rebuild_tensor_v2").value(*args)
     return Parameter(made.detach()) if made.requires_grad else made
 
 

@@ -25,7 +25,7 @@ SCHEMES = {f"torch.{name}": name for name in ("per_tensor_affine", "per_channel_
 
 def rebuilt(storage: Any, offset: Any, size: Any, stride: Any, scheme: Any, *_: Any) -> Tensor:
     """The numbers of a quantised tensor, float32."""
-    integers = find_global("torch._utils", "_rebuild_tensor_v2").call(
+    integers = find_global("torch._utils", "_rebuild_tensor_v2").value(
         storage, offset, size, stride, False, OrderedDict()
     )
     kind, *parts = scheme if type(scheme) is tuple and scheme else (None,)
