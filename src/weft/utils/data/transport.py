@@ -27,7 +27,6 @@ INLINE_BYTES = 1 << 15
 # last tensor, or without one: usual batches need none, and it takes 10 us to write and 3 to read.
 _IN_BUFFER, _TENSOR, _LIST = 0, -1, -2
 
-_DTYPES: dict[str, Any] = {}
 _now = threading.local()  # .parts: the tensors of the pickle that this thread reads
 
 
@@ -187,7 +186,7 @@ class Receiver:
                     os.close(descriptor)
         held: list[list[Any]] = [[] for _ in buffers]
         for dtype, size, stride, buffer, begin, nbytes in parts:
-            held[buffer].append((begin, nbytes, _dtype(dtype), size, stride))
+            held[buffer].append((begin, nbytes, getattr(_C, dtype), size, stride))
         filled = [
             iter(_C._shared_buffer_parts(self._buffers[number], mine))
             for (number, _), mine in zip(buffers, held)
@@ -210,12 +209,5 @@ def _copied(parts: list[Any], extra: memoryview) -> list[Tensor]:
         if nbytes:
             data.copy_(_C.frombuffer(extra, dtype=_C.uint8, count=nbytes, offset=begin))
             begin += nbytes
-        tensors.append(_C._from_storage(data, _dtype(dtype), size, stride, 0))
+        tensors.append(_C._from_storage(data, getattr(_C, dtype), size, stride, 0))
     return tensors
-
-
-def _dtype(name: str) -> Any:
-    found = _DTYPES.get(name)
-    if found is None:
-        found = _DTYPES[name] = getattr(_C, name)
-    return found
