@@ -227,7 +227,7 @@ def _enum_here(name: str, members: list[tuple[str, Any]]) -> type | None:
     one compiled before, or of an imported module; None if there is none with those members."""
     module, _, last = name.removeprefix("__torch__.").rpartition(".")
     module = module or "__main__"
-    imported = vars(sys.modules.get(module, object)).get(last)
+    imported = vars(sys.modules.get(module) or object).get(last)
     for cls in (python_classes.find(f"__torch__.{module}.{last}"), imported):
         if isinstance(cls, type) and issubclass(cls, enum.Enum):
             found: type[enum.Enum] = cls
