@@ -110,19 +110,24 @@ void row_times_matrix(int64_t n, int64_t k, T alpha, const Matrix<const T>& a,
 }
 
 // Whether our tiles beat OpenBLAS: of float32 always with vectors of 64 bytes, unless there are too
-// few rows to share what tiles pack; else where a call costs more than the product.
+// few rows to share what tiles pack; else where a call costs a part of the product, whose `work` is
+// that of all threads: they shall not change its bits.
 template <class T>
-bool prefers_tiles(int64_t m, int64_t n, int64_t k, const Matrix<const T>& b) {
+bool prefers_tiles(int64_t m, double work, const Matrix<const T>& b) {
   if (takes_few_rows(m, b)) return false;
-  constexpr double kSmall = 16.0 * 1024;
-  const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  constexpr double kSmall = sizeof(T) == 8 ? 2 << 20 : 256 << 10;
   if (work <= kSmall) return true;
   return !std::is_same_v<T, double> && tile::active_isa() == tile::Isa::V4;
 }
 
-// The body of gemm for one panel of c, on one thread. Neither m, n nor k is 0.
+double work_of(int64_t m, int64_t n, int64_t k) {
+  return static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+}
+
+// The body of gemm for one panel of c, on one thread, of a product of so much work. Neither m, n
+// nor k is 0.
 template <class T>
-void panel_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>& a,
+void panel_gemm(double work, int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>& a,
                 const Matrix<const T>& b, T beta, T* c, int64_t c_row) {
   if constexpr (!is_blas<T>) {
     return tiled_gemm(m, n, k, alpha, a, b, beta, c, c_row);
@@ -140,7 +145,7 @@ void panel_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>&
         scale_rows(m, n, beta, c, c_row);
         return plain_gemm(m, n, k, alpha, a, b, c, c_row);
       }
-    } else if (!fits || prefers_tiles(m, n, k, b)) {
+    } else if (!fits || prefers_tiles(m, work, b)) {
       return tiled_gemm(m, n, k, alpha, a, b, beta, c, c_row);
     }
     call_blas(m, n, k, alpha, a, a_order, b, b_order, beta, c, c_row);
@@ -162,15 +167,16 @@ void threaded_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const 
   const int64_t unit = by_rows ? kTileRows : kStripColumns;
   const int64_t units = ((by_rows ? m : n) + unit - 1) / unit;
   const int64_t panels = std::min<int64_t>(num_threads(), units);
+  const double work = work_of(m, n, k);
   parallel_for(panels, 1, [&](int64_t begin, int64_t end) {
     const int64_t first = units * begin / panels * unit;
     const int64_t last = std::min(units * end / panels * unit, by_rows ? m : n);
     if (by_rows) {
-      panel_gemm(last - first, n, k, alpha, {a.data + first * a.row, a.row, a.column}, b, beta,
-                 c + first * c_row, c_row);
+      panel_gemm(work, last - first, n, k, alpha, {a.data + first * a.row, a.row, a.column}, b,
+                 beta, c + first * c_row, c_row);
     } else {
-      panel_gemm(m, last - first, k, alpha, a, {b.data + first * b.column, b.row, b.column}, beta,
-                 c + first, c_row);
+      panel_gemm(work, m, last - first, k, alpha, a, {b.data + first * b.column, b.row, b.column},
+                 beta, c + first, c_row);
     }
   });
 }
@@ -178,7 +184,7 @@ void threaded_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const 
 template <class T>
 void dispatch_gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<const T> b,
                    T beta, T* c, int64_t c_row) {
-  const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  const double work = work_of(m, n, k);
   if constexpr (!is_complex_type<T>) {
     if (m == 1 && (b.row == 1 || b.column == 1)) {
       return row_times_matrix(n, k, alpha, a, b, beta, c);
@@ -189,7 +195,7 @@ void dispatch_gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, 
     }
   }
   if (work < kParallelWork || num_threads() == 1 || in_parallel_region()) {
-    return panel_gemm(m, n, k, alpha, a, b, beta, c, c_row);
+    return panel_gemm(work, m, n, k, alpha, a, b, beta, c, c_row);
   }
   threaded_gemm(m, n, k, alpha, a, b, beta, c, c_row);
 }
@@ -243,7 +249,7 @@ void gemm_in_place(int64_t m, int64_t n, int64_t k, Matrix<const T> a, const T* 
   if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
     const bool readable = slack >= kSlack || n % kSlack == 0;
     const Matrix<const T> matrix{b, b_row, 1};
-    if (readable && m > 0 && n > 0 && k > 0 && prefers_tiles(m, n, k, matrix)) {
+    if (readable && m > 0 && n > 0 && k > 0 && prefers_tiles(m, work_of(m, n, k), matrix)) {
       for (int64_t p = 0; p < k; p += kDepth) {
         gemm_packed(m, n, std::min(kDepth, k - p), T(1), a.data + p * a.column, a.row, a.column,
                     b + p * b_row, b_row, p == 0 ? beta : T(1), c, c_row);

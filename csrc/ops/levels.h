@@ -27,11 +27,19 @@
       return fn##_v2(__VA_ARGS__);      \
   }
 #else
-#define WEFT_LEVELS(X) X(v2, , 32)  // 32 registers of 16 bytes
+#define WEFT_LEVELS(X) X(v2, , 16)
 #define WEFT_PICK(fn, ...) return fn##_v2(__VA_ARGS__)
 #endif
 
 namespace weft {
+
+// Bytes of all registers of a level, of which a tile's sums should leave some free.
+template <int kBytes>
+#if defined(__x86_64__)
+constexpr int kRegisterFile = kBytes * (kBytes == 64 ? 32 : 16);
+#else
+constexpr int kRegisterFile = kBytes * 32;
+#endif
 
 // run(bytes of a register, a constant; what is given) at the active level. `run` is a WEFT_INLINED
 // lambda that calls WEFT_INLINE bodies. Few arguments may be captured instead of given: in loops of

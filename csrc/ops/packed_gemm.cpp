@@ -72,6 +72,7 @@ WEFT_INLINE void tile(const Task& t) {
   const char* ahead = t.ahead;
   for (const float *a = t.a, *end = a + t.k; a != end; ++a, b += kStrip) {
     Vector line[kVectors];
+#pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) {
       const int column = v * kWidth;
       std::memcpy(&line[v], b + column / kStrip * strip + column % kStrip, sizeof(Vector));
@@ -80,6 +81,7 @@ WEFT_INLINE void tile(const Task& t) {
     ahead += ahead_step;
 #pragma GCC unroll 12
     for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) Of::add(sums[r][v], a + r * a_row, line[v]);
     }
   }
@@ -103,12 +105,16 @@ WEFT_INLINE void tile(const Task& t) {
     static constexpr auto of = table_##name<kStrips>(kAll), of_one = table_##name<1>(kAll); \
     return {kRows, kStrips, of.data(), of_one.data()};                                      \
   }
-#define DEFINE(level, target, width)                                                   \
-  DEFINE_TILES(level, Floats, target, width, (width == 64 ? 12 : width == 32 ? 6 : 3)) \
-  DEFINE_TILES(halves_##level, Int8Quads<ByHalves>, target, width,                     \
-               (width == 64   ? 12                                                     \
-                : width == 32 ? 4                                                      \
-                              : 2))
+#define DEFINE(level, target, width)                               \
+  constexpr int kSums_##level = kRegisterFile<width>;              \
+  DEFINE_TILES(level, Floats, target, width,                       \
+               (kSums_##level == 2048  ? 12                        \
+                : kSums_##level == 512 ? 6                         \
+                                       : 3))                       \
+  DEFINE_TILES(halves_##level, Int8Quads<ByHalves>, target, width, \
+               (kSums_##level == 2048  ? 12                        \
+                : kSums_##level == 512 ? 4                         \
+                                       : 2))
 WEFT_LEVELS(DEFINE)
 #undef DEFINE
 

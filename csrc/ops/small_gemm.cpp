@@ -128,16 +128,17 @@ WEFT_INLINE void strip(int64_t m, int64_t n, int64_t k, T alpha, const T* a, int
   }
 }
 
-// The tile of a level: as many sums as leave room in its registers. `width`: bytes of a register.
+// The tile of a level: as many sums as leave room in its registers.
 struct TileShape {
   int rows, vectors;
 };
-template <class T>
-constexpr TileShape tile_shape(int width) {
-  if (std::is_integral_v<T>) return {width == 16 ? 1 : 3, 1};  // four types: keep their code short
+template <class T, int Bytes>
+constexpr TileShape tile_shape() {
+  constexpr int kFile = kRegisterFile<Bytes>;
+  if (std::is_integral_v<T>) return {kFile < 512 ? 1 : 3, 1};  // four types: keep their code short
   const bool wide_item = sizeof(T) == 8;
-  if (width == 64) return wide_item ? TileShape{12, 1} : TileShape{12, 2};
-  if (width == 32) return wide_item ? TileShape{3, 1} : TileShape{6, 1};
+  if (kFile == 2048) return wide_item ? TileShape{12, 1} : TileShape{12, 2};
+  if (kFile == 512) return wide_item ? TileShape{3, 1} : TileShape{6, 1};
   return wide_item ? TileShape{1, 1} : TileShape{2, 1};
 }
 
@@ -272,7 +273,7 @@ void gemm_packed(int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t a
                  int64_t a_column, const T* b, int64_t b_row, T beta, T* c, int64_t c_row) {
   at_level(
       [](auto bytes, auto... given) WEFT_INLINED {
-        constexpr TileShape shape = tile_shape<T>(bytes());
+        constexpr TileShape shape = tile_shape<T, bytes()>();
         gemm_packed_body<bytes(), shape.rows, shape.vectors>(given...);
       },
       m, n, k, alpha, a, a_row, a_column, b, b_row, beta, c, c_row);
@@ -283,7 +284,7 @@ void gemm_strip(int64_t m, int64_t k, T alpha, const T* a, int64_t a_row, int64_
                 const T* b, int64_t b_row, T* packed, T beta, T* c, int64_t c_row) {
   at_level(
       [](auto bytes, auto... given) WEFT_INLINED {
-        constexpr TileShape shape = tile_shape<T>(bytes());
+        constexpr TileShape shape = tile_shape<T, bytes()>();
         gemm_strip_body<bytes(), shape.rows, shape.vectors>(given...);
       },
       m, k, alpha, a, a_row, a_column, b, b_row, packed, beta, c, c_row);
@@ -294,7 +295,7 @@ void gemm_block(int64_t m, int64_t n, int64_t k, T alpha, const T* a, const T* b
                 int64_t c_row, const Ahead& ahead) {
   at_level(
       [](auto bytes, auto... given) WEFT_INLINED {
-        constexpr TileShape shape = tile_shape<T>(bytes());
+        constexpr TileShape shape = tile_shape<T, bytes()>();
         gemm_block_body<bytes(), shape.rows, shape.vectors>(given...);
       },
       m, n, k, alpha, a, b, beta, c, c_row, ahead);
