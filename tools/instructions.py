@@ -38,6 +38,9 @@ def cases() -> dict[str, Callable[[], Any]]:
     rows, places = weft.randn(32, 128), weft.arange(0, 32, 2)
     kernel, weight = weft.randn(16, 16, 3, 3), weft.randn(128, 128)
     leaf = weft.randn(8, requires_grad=True)
+    planes = weft.randn(1, 64, 28, 28).contiguous(memory_format=weft.channels_last)
+    single, blocks = weft.randn(64, 1, 3, 3), weft.randn(16, 64, 32)
+    left, right, line = weft.randn(16, 20, 30), weft.randn(16, 30, 20), weft.randn(4096)
     block = nn.Sequential(
         *(nn.Conv2d(16, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU()),
         *(nn.Conv2d(16, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16)),
@@ -55,6 +58,10 @@ def cases() -> dict[str, Callable[[], Any]]:
         "softmax": lambda: functional.softmax(rows, -1),
         "layer_norm": lambda: functional.layer_norm(rows, (128,)),
         "conv2d": lambda: functional.conv2d(image, kernel, None, 1, 1),
+        "depthwise": lambda: functional.conv2d(planes, single, None, 1, 1, 1, 64),
+        "bmm": lambda: left @ right,
+        "dot": lambda: line @ line,
+        "narrow sum": lambda: blocks.sum(1),
         "max_pool2d": lambda: functional.max_pool2d(image, 3, 2, 1),
         "index": lambda: rows[places],
         "sort": lambda: rows.sort(-1),
