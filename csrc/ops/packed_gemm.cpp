@@ -106,14 +106,14 @@ WEFT_INLINE void tile(const Task& t) {
     return {kRows, kStrips, of.data(), of_one.data()};                                      \
   }
 #define DEFINE(level, target, width)                               \
-  constexpr int kSums_##level = kRegisterFile<width>;              \
+  constexpr int kFile_##level = kRegisterFile<width>;              \
   DEFINE_TILES(level, Floats, target, width,                       \
-               (kSums_##level == 2048  ? 12                        \
-                : kSums_##level == 512 ? 6                         \
+               (kFile_##level == 2048  ? 12                        \
+                : kFile_##level == 512 ? 6                         \
                                        : 3))                       \
   DEFINE_TILES(halves_##level, Int8Quads<ByHalves>, target, width, \
-               (kSums_##level == 2048  ? 12                        \
-                : kSums_##level == 512 ? 4                         \
+               (kFile_##level == 2048  ? 12                        \
+                : kFile_##level == 512 ? 4                         \
                                        : 2))
 WEFT_LEVELS(DEFINE)
 #undef DEFINE
