@@ -25,11 +25,11 @@ _OVERLAY = "weft.compat.overlay"
 # Dtypes that every PyTorch has: programs ask for them by getattr and have no other way.
 _UNPROBED = frozenset(("qint8", "qint32", "quint8", "quint2x4", "quint4x2"))
 
-
 # What pickles of PyTorch name in modules that are weft's own.
-_PICKLED = frozenset(
-    ("torch.storage._load_from_bytes", "torch.serialization._get_layout")
-    + ("torch._tensor._rebuild_from_type_v2",)
+_PICKLED = (
+    "torch.storage._load_from_bytes",
+    "torch.serialization._get_layout",
+    "torch._tensor._rebuild_from_type_v2",
 )
 
 
