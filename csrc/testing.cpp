@@ -12,6 +12,9 @@
 // checker has to follow the chain there, or takes all but the first block for lost.
 extern "C" const char* __lsan_default_options();
 extern "C" const char* __lsan_default_options() { return "use_poisoned=1"; }
+// Undefined behaviour is a trap.
+extern "C" const char* __asan_default_options();
+extern "C" const char* __asan_default_options() { return "handle_sigill=1"; }
 
 namespace weft::testing {
 namespace {

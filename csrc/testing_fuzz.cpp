@@ -28,7 +28,7 @@
 // Children of a fork leave pools of their parent's threads behind: weft_tests looks for leaks.
 extern "C" const char* __asan_default_options();
 extern "C" const char* __asan_default_options() {
-  return "detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=1024";
+  return "detect_leaks=0:handle_sigill=1:allocator_may_return_null=1:max_allocation_size_mb=1024";
 }
 
 namespace weft::testing {
