@@ -305,8 +305,7 @@ class Module : public std::enable_shared_from_this<Module> {
   virtual void clone_(const Module& other) { other.clone(); }
 
  private:
-  template <class Derived>
-  friend class Cloneable;
+  friend class CloneableModule;
 
   // The class that a holder shares, or the class itself.
   template <class T, class = void>
@@ -365,14 +364,13 @@ class Module : public std::enable_shared_from_this<Module> {
 };
 
 // A module that makes copies of itself: reset() registers all that it has.
-template <class Derived>
-class Cloneable : public Module {
+class CloneableModule : public Module {
  public:
   using Module::Module;
   virtual void reset() = 0;
   std::shared_ptr<Module> clone(const std::optional<at::Device>& = std::nullopt) const override {
     at::NoGradGuard no_grad;
-    auto copy = std::make_shared<Derived>(static_cast<const Derived&>(*this));
+    const std::shared_ptr<CloneableModule> copy(copied());
     copy->parameters_.clear();
     copy->buffers_.clear();
     copy->children_.clear();
@@ -381,13 +379,27 @@ class Cloneable : public Module {
                     copy->buffers_.size() == buffers_.size() &&
                     copy->children_.size() == children_.size(),
                 "clone: expected reset() to register all that ", this->name(), " has");
-    static_cast<Cloneable&>(*copy).take_copies(*this);
+    copy->take_copies(*this);
     return copy;
   }
+
+ private:
+  virtual CloneableModule* copied() const = 0;
+};
+
+template <class Derived>
+class Cloneable : public CloneableModule {
+ public:
+  using CloneableModule::CloneableModule;
 
  protected:
   void clone_(const Module& other) override {
     static_cast<Derived&>(*this) = dynamic_cast<const Derived&>(*other.clone());
+  }
+
+ private:
+  CloneableModule* copied() const override {
+    return new Derived(static_cast<const Derived&>(*this));
   }
 };
 
@@ -397,7 +409,7 @@ class ModuleHolder {
  public:
   using ContainedType = Contained;
 
-  ModuleHolder() : impl_(std::make_shared<Contained>()) {
+  ModuleHolder() : impl_(shared(new Contained())) {
     static_assert(std::is_default_constructible_v<Contained>,
                   "a module without default arguments begins as nullptr: Net net{nullptr}");
   }
@@ -409,7 +421,7 @@ class ModuleHolder {
                                   !std::is_convertible_v<Head, std::shared_ptr<Contained>>),
                              int> = 0>
   explicit ModuleHolder(Head&& head, Tail&&... tail)
-      : impl_(std::make_shared<Contained>(std::forward<Head>(head), std::forward<Tail>(tail)...)) {}
+      : impl_(shared(new Contained(std::forward<Head>(head), std::forward<Tail>(tail)...))) {}
 
   explicit operator bool() const noexcept { return !is_empty(); }
   bool is_empty() const noexcept { return impl_ == nullptr; }
@@ -437,6 +449,12 @@ class ModuleHolder {
 
  protected:
   std::shared_ptr<Contained> impl_;
+
+ private:
+  // As a Module: what std::make_shared has for each class takes long to compile.
+  static std::shared_ptr<Contained> shared(Contained* module) {
+    return {std::shared_ptr<Module>(static_cast<Module*>(module)), module};
+  }
 };
 
 }  // namespace over_weft
