@@ -22,7 +22,7 @@ from cpp_programs import built_once, libtorch_programs, pytorch_programs
 from drawing import SCALE
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from libraries import lib
+from libraries import lib, seed_the_cpu_only
 from shm_support import private_shm
 
 # Fixtures.
@@ -78,6 +78,7 @@ def _draw_once(_: None) -> None:
 
 def pytest_collection_finish() -> None:
     """What pytest made for 19,000 tests stays: tests that collect garbage need not walk it."""
+    seed_the_cpu_only()
     _draw_once()
     gc.collect()
     gc.freeze()

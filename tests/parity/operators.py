@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from libraries import seed_the_cpu_only
 
 import weft
 import weft.nn
@@ -44,6 +45,7 @@ def op_infos() -> dict[str, Any]:
         warnings.simplefilter("ignore")
         from torch.testing._internal.common_methods_invocations import op_db
     _forget_the_test_function()
+    seed_the_cpu_only()
     return dict(sorted((_full_name(info), info) for info in op_db))
 
 
