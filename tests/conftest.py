@@ -6,9 +6,12 @@
 from __future__ import annotations
 
 import gc
+import importlib.util
 import os
+import re
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 # Before NumPy and weft are imported, and for the processes that tests start: workers share the cores.
@@ -36,6 +39,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+WHOLE_FILE = re.compile(r"^pytestmark = \[?pytest\.mark\.parity\b", re.MULTILINE)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--no-skips",
@@ -60,13 +66,28 @@ def pytest_make_collect_report(collector: pytest.Collector):
     return _unskipped(collector.config, (yield))
 
 
+def _may_compare(config: pytest.Config) -> bool:
+    """Whether tests marked `parity` run; with --no-skips they fail where PyTorch is not installed."""
+    return config.getoption("no_skips") or importlib.util.find_spec("torch") is not None
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A file of which all tests compare with PyTorch imports it when it is collected."""
+    if collection_path.suffix != ".py" or _may_compare(config):
+        return None
+    return WHOLE_FILE.search(collection_path.read_text(encoding="utf-8")) is not None or None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests marked `nightly` run where more examples are drawn, too."""
-    if SCALE > 1:
-        return
-    nightly = [item for item in items if item.get_closest_marker("nightly")]
-    config.hook.pytest_deselected(items=nightly)
-    items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+    """Tests marked `nightly` run where more examples are drawn, too; those marked `parity` where
+    PyTorch is installed."""
+    left_out = {"nightly": SCALE == 1, "parity": not _may_compare(config)}
+    marks = {name for name, is_left_out in left_out.items() if is_left_out}
+    kept: dict[bool, list[pytest.Item]] = {True: [], False: []}
+    for item in items:
+        kept[marks.isdisjoint(each.name for each in item.iter_markers())].append(item)
+    config.hook.pytest_deselected(items=kept[False])
+    items[:] = kept[True]
 
 
 @settings(max_examples=1)

@@ -9,16 +9,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from libraries import LIBRARIES, both
 
 import weft
 from weft._command.main import main
 from weft.distributed import get_rank, launchers
 from weft.utils.data.distributed import DistributedSampler
-
-LIBRARIES = [
-    pytest.param("weft", id="weft"),
-    pytest.param("torch", id="torch", marks=pytest.mark.parity),
-]
 
 
 @pytest.fixture
@@ -31,9 +27,6 @@ def lib(request: pytest.FixtureRequest) -> Iterator[Any]:
     yield lib
     lib.distributed.destroy_process_group()
     assert not lib.distributed.is_initialized() and lib.distributed.group.WORLD is None
-
-
-both = pytest.mark.parametrize("lib", LIBRARIES, indirect=True)
 
 
 @both

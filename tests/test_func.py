@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from libraries import both
 
 import weft
 from weft.utils._pytree import tree_leaves
@@ -390,10 +391,9 @@ WRITES: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("library", ["weft", "torch"])
+@both
 @pytest.mark.parametrize("name", WRITES)
-def test_functions_write_to_nothing_captured(name: str, library: str) -> None:
-    lib = weft if library == "weft" else pytest.importorskip("torch")
+def test_functions_write_to_nothing_captured(name: str, lib: Any) -> None:
     captured, x = vector(lib), vector(lib)
 
     def f(x: Any) -> Any:

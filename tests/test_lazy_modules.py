@@ -9,22 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from libraries import both
 
 import weft
 
-LIBRARIES = [
-    pytest.param("weft", id="weft"),
-    pytest.param("torch", id="torch", marks=pytest.mark.parity),
-]
 pytestmark = pytest.mark.filterwarnings("ignore:Lazy modules are a new feature")
-
-
-@pytest.fixture
-def lib(request: pytest.FixtureRequest) -> Any:
-    return weft if request.param == "weft" else pytest.importorskip(request.param)
-
-
-both = pytest.mark.parametrize("lib", LIBRARIES, indirect=True)
 
 #: by layer: its arguments, and the shape of its input
 LAYERS: list[tuple[str, dict[str, Any], tuple[int, ...]]] = [

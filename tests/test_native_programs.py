@@ -448,6 +448,7 @@ def cross_compiled(source: pathlib.Path, program: pathlib.Path) -> pathlib.Path:
     return program
 
 
+@pytest.mark.nightly
 @crossed
 def test_composed_operators_on_aarch64(tmp_path) -> None:
     """The file of this machine's package serves there, too."""
@@ -460,6 +461,7 @@ def test_composed_operators_on_aarch64(tmp_path) -> None:
     assert run(*EMULATOR, there, *names) == run(here, *names)
 
 
+@pytest.mark.nightly
 @crossed
 def test_machine_code_for_aarch64_runs(tmp_path) -> None:
     """One file has code for three machines. Under QEMU the third is mapped, and gives to the bit

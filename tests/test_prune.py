@@ -8,13 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from libraries import both
 
 import weft
-
-LIBRARIES = [
-    pytest.param("weft", id="weft"),
-    pytest.param("torch", id="torch", marks=pytest.mark.parity),
-]
 
 
 @pytest.fixture
@@ -26,8 +22,6 @@ def imported_torch() -> Any:
     pytest.importorskip("torch.nn.utils.prune")  # which PyTorch does not import by itself
     return pytest.importorskip("torch")
 
-
-both = pytest.mark.parametrize("lib", LIBRARIES, indirect=True)
 
 #: what is done to the weight [6, 4] of a layer, and how many of its elements are left
 METHODS: dict[str, tuple[Callable[[Any, Any, Any], Any], int]] = {

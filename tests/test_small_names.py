@@ -258,7 +258,6 @@ PRIVATE = """
     "weft.compat.torch", pytest.param("torch", marks=pytest.mark.parity)
 ])  # fmt: skip
 def test_private_names(installed: str, tmp_path: Path) -> None:
-    pytest.importorskip(installed) if installed == "torch" else None
     program = tmp_path / "program.py"
     program.write_text(textwrap.dedent(PRIVATE.format(installed=installed)))
     command = [sys.executable, "-W", "ignore", str(program)]

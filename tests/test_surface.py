@@ -10,21 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from libraries import both
 
 import weft
-
-LIBRARIES = [
-    pytest.param("weft", id="weft"),
-    pytest.param("torch", id="torch", marks=pytest.mark.parity),
-]
-
-
-@pytest.fixture
-def lib(request: pytest.FixtureRequest) -> Any:
-    return weft if request.param == "weft" else pytest.importorskip(request.param)
-
-
-both = pytest.mark.parametrize("lib", LIBRARIES, indirect=True)
 
 
 @both
@@ -236,7 +224,6 @@ PRIVATE = """
     "weft.compat.torch", pytest.param("torch", marks=pytest.mark.parity)
 ])  # fmt: skip
 def test_private_names(installed: str, tmp_path: Path) -> None:
-    pytest.importorskip(installed) if installed == "torch" else None
     program = tmp_path / "program.py"
     program.write_text(textwrap.dedent(PRIVATE.format(installed=installed)))
     command = [sys.executable, "-W", "ignore", str(program)]

@@ -13,6 +13,7 @@ import weft
 from weft import nn
 
 
+@pytest.mark.nightly
 def test_netron_finds_operators_and_weights(tmp_path):
     netron, node = pytest.importorskip("netron"), shutil.which("node")
     if node is None:
