@@ -1437,7 +1437,7 @@ ValueError: load: expected a program, got return [90]
 #
 #  1 csrc/core/{storage,layout,tensor}.h  memory of other owners (NumPy, files, processes), threads
 #  2 csrc/core/dtype.h                    15 dtypes, complex numbers among them
-#  3 src/weft/_ops/{table,unary}.py       630 operators; kernels by LLVM for three instruction sets
+#  3 src/weft/_ops/{table,unary}.py       600 operators; kernels by LLVM for three instruction sets
 #  4 csrc/ops/tile.h                      threads, programs of several passes (softmax)
 #  5 csrc/autograd/node.h                 writes in place, operators with several results
 #  6 tools/gen.py                         in-place and out= forms, bindings, stubs

@@ -147,7 +147,7 @@ PURPOSES = (
         3_317,
         "src/weft/jit/tracing/* src/weft/jit/passes/shape*",
     ),
-    Purpose("IR, passes, code generation, programs in Python", 10_000, 13_213, "src/weft/jit/*"),
+    Purpose("IR, passes, code generation, programs in Python", 10_000, 13_198, "src/weft/jit/*"),
     Purpose(
         "interpreter, values, their bindings", 5_000, 6_964, "csrc/runtime/* csrc/bindings/jit*"
     ),
@@ -162,7 +162,7 @@ PURPOSES = (
     Purpose(
         "shared memory, processes, data loading",
         6_000,
-        6_628,
+        6_626,
         "csrc/core/shared* csrc/core/parent_watch* csrc/core/mapped* "
         "csrc/bindings/shared* csrc/bindings/semaphore.cpp "
         "csrc/bindings/mapped* src/weft/multiprocessing/* src/weft/utils/data/* "
@@ -173,7 +173,7 @@ PURPOSES = (
     Purpose(
         "overriding operators: __torch_function__",
         1_000,
-        1_184,
+        1_183,
         "csrc/bindings/torch_function.* csrc/bindings/hooked.h csrc/bindings/arguments.h "
         "src/weft/_runtime/torch_function.py src/weft/overrides.py",
     ),
@@ -219,7 +219,7 @@ PURPOSES = (
     Purpose(
         "groups of processes over MPI",
         3_500,
-        5_690,
+        5_686,
         "src/weft/distributed/* src/weft/nn/parallel/*",
     ),
     Purpose(

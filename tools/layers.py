@@ -4,9 +4,9 @@
 
 Exits with 1 and one line per offence: an include or import against the direction, a file of more
 than 600 lines that is no test, more or larger circles of imports than the limits below, more
-imports inside functions, more files inside that import the public package. --report also lists the
-longest files, the lines of each folder and the circles. What only type checkers import
-(`if TYPE_CHECKING:`) is in no circle: it cannot fail.
+imports inside functions or at first use, more files inside that import the public package. --report
+also lists the longest files, the lines of each folder and the circles. What only type checkers
+import (`if TYPE_CHECKING:`) is in no circle: it cannot fail.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ LONGEST = 600
 # Ratchets: lower them whenever the numbers fall.
 LARGEST_CIRCLE = 6  # files of src/weft that import each other
 CIRCLES = 4
-LATE_IMPORTS = 40  # imports inside functions and other blocks, and calls of import_module
+LATE = {
+    "imports inside functions": 29,  # and other blocks; calls of import_module, lazy.find and value
+    "imports at first use": 48,  # lazy.module and lazy.names: said at the head of a file
+}
 PUBLIC_IMPORTS = 0  # files inside that import the public package, for the names that it shows
 
 # A layer may use itself and every layer before it.
@@ -219,12 +222,21 @@ def is_loader(call: ast.Call) -> bool:
 
 def is_lazy(call: ast.Call) -> bool:
     """Whether a call finds what a package imports at first use (weft._runtime.lazy)."""
-    return ast.unparse(call.func).lstrip("_") in ("lazy.find", "lazy.value")
+    called = ast.unparse(call.func).lstrip("_")
+    return called in ("lazy.find", "lazy.module", "lazy.names", "lazy.value")
 
 
 def is_named(call: ast.Call) -> bool:
-    """Whether a call of lazy.value says the module itself."""
-    return ast.unparse(call.func).endswith("value") and isinstance(call.args[0], ast.Constant)
+    """Whether a call of lazy.module or lazy.value says the module itself."""
+    is_text = isinstance(call.args[0], ast.Constant)
+    return is_text and call.func.attr in ("module", "value")  # type: ignore[attr-defined]
+
+
+def is_at_head(node: ast.AST) -> bool:
+    """Whether it is a call of lazy.module or lazy.names: what a file says at its head to import at
+    first use."""
+    called = ast.unparse(node.func).lstrip("_") if isinstance(node, ast.Call) else ""
+    return called in ("lazy.module", "lazy.names")
 
 
 def is_module(name: str) -> bool:
@@ -269,9 +281,9 @@ def check_circles() -> Iterator[str]:
     if found and len(found[0]) > LARGEST_CIRCLE:
         large = f"{len(found[0])} files import each other, more than {LARGEST_CIRCLE}"
         yield f"src/weft: {large}: {' '.join(found[0])}"
-    count = sum(late_imports().values())
-    if count > LATE_IMPORTS:
-        yield f"src/weft: {count} imports inside functions, more than {LATE_IMPORTS}"
+    for (what, limit), late in zip(LATE.items(), late_imports(), strict=True):
+        if (count := sum(late.values())) > limit:
+            yield f"src/weft: {count} {what}, more than {limit}"
     public = public_imports()
     if len(public) > PUBLIC_IMPORTS:
         yield f"src/weft: {len(public)} files import weft itself, more than {PUBLIC_IMPORTS}"
@@ -288,18 +300,22 @@ def public_imports() -> list[str]:
     ]
 
 
-def late_imports() -> Counter[str]:
-    """By module, how many statements below its own level import something, and how many calls
-    import a module by its name. What only type checkers import does not count."""
-    found: Counter[str] = Counter()
+def late_imports() -> tuple[Counter[str], Counter[str]]:
+    """By module, how many statements below its own level import something and how many calls import
+    a module by its name; and what it says at its head to import at first use. What only type
+    checkers import does not count."""
+    inside: Counter[str] = Counter()
+    first_use: Counter[str] = Counter()
     for module, path in modules().items():
         waiting: list[ast.AST] = [each for each in parsed(path).body if not is_import(each)]
         while waiting:
             node = waiting.pop()
-            found[module] += is_import(node) or (isinstance(node, ast.Call) and is_loader(node))
+            is_call = isinstance(node, ast.Call) and (is_loader(node) or is_lazy(node))
+            first_use[module] += is_at_head(node)
+            inside[module] += (is_import(node) or is_call) and not is_at_head(node)
             guarded = node.body if is_for_types(node) else []
             waiting.extend(each for each in ast.iter_child_nodes(node) if each not in guarded)
-    return found
+    return inside, first_use
 
 
 def circles() -> list[list[str]]:
@@ -386,10 +402,10 @@ def report(lines: dict[Path, int]) -> None:
     print(f"{sum(lines.values()):7,}  in all; the longest:")
     for path, count in sorted(lines.items(), key=lambda item: -item[1])[:10]:
         print(f"{count:7,}  {path}")
-    late = late_imports()
-    print(f"{sum(late.values()):7,}  imports inside functions; the most:")
-    for module, count in late.most_common(5):
-        print(f"{count:7,}  {module}")
+    for what, late in zip(LATE, late_imports(), strict=True):
+        print(f"{sum(late.values()):7,}  {what}; the most:")
+        for module, count in late.most_common(5):
+            print(f"{count:7,}  {module}")
     print(f"{len(public_imports()):7,}  files inside that import weft itself")
     for circle in circles():
         print(f"{len(circle):7,}  files in a circle: {' '.join(circle)}")

@@ -15,7 +15,11 @@ from weakref import WeakValueDictionary
 
 from weft import _C
 from weft._C import Tensor
+from weft._runtime import lazy
 from weft._tensor.mapped import mapped_bytes
+
+# Moves storages between processes. From its import on, all pickles send handles.
+_sharing = lazy.module("weft.multiprocessing.sharing")
 
 
 class Info(NamedTuple):
@@ -35,13 +39,6 @@ class Info(NamedTuple):
 
 
 _live: WeakValueDictionary[int, UntypedStorage] = WeakValueDictionary()
-
-
-def _sharing() -> Any:
-    """What moves storages between processes. From its import on, all pickles send handles."""
-    from weft.multiprocessing import sharing
-
-    return sharing
 
 
 def _bytes_of(data: Any, name: str) -> Tensor:
@@ -174,7 +171,7 @@ class UntypedStorage(_Storage):
         resized. RuntimeError while somebody outside holds the address, or when memory, space for
         shared memory or descriptors run out.
         """
-        _sharing().share(self._handle)
+        _sharing.share(self._handle)
         return self
 
     def is_pinned(self, device: Any = None) -> bool:
@@ -199,7 +196,7 @@ class UntypedStorage(_Storage):
     @classmethod
     def _new_shared(cls, size: int, *, device: Any = "cpu") -> UntypedStorage:
         """`size` bytes of zeros in shared memory."""
-        return cls._of(_sharing().new_shared(size))
+        return cls._of(_sharing.new_shared(size))
 
     def _share_fd_cpu_(self) -> tuple[int, int]:
         """Moves the bytes to shared memory; its descriptor, which stays the storage's, and size.

@@ -16,6 +16,9 @@ from weft._runtime import lazy
 if TYPE_CHECKING:
     import inspect
 
+_annotationlib = lazy.module("annotationlib")
+_inspect = lazy.module("inspect")
+
 #: what Python puts into a class for the annotations in its body
 OF_PYTHON = frozenset(
     ("__annotate__", "__annotate_func__", "__annotations_cache__", "__conditional_annotations__")
@@ -28,18 +31,16 @@ def annotations_in(obj: Any) -> Mapping[str, Any]:
         found = getattr(obj, "__annotations__", {})  # types written in C have none, or a descriptor
         return found if isinstance(found, Mapping) else {}
     except Exception:  # of names that are not there yet, since 3.14
-        evaluate: Any = lazy.value("annotationlib", "get_annotations")  # slow to import
-        found = evaluate(obj, format=_with_forward_references())
+        found = _annotationlib.get_annotations(obj, format=_with_forward_references())
         return {name: getattr(each, "__forward_arg__", each) for name, each in found.items()}
 
 
 def signature_of(function: Any) -> inspect.Signature:
     """The parameters of a function. ValueError and TypeError where inspect.signature raises."""
-    signature: Any = lazy.value("inspect", "signature")  # slow to import
     if sys.version_info < (3, 14):
-        return signature(function)
-    return signature(function, annotation_format=_with_forward_references())
+        return _inspect.signature(function)
+    return _inspect.signature(function, annotation_format=_with_forward_references())
 
 
 def _with_forward_references() -> Any:
-    return lazy.value("annotationlib", "Format").FORWARDREF
+    return _annotationlib.Format.FORWARDREF

@@ -1,13 +1,15 @@
-"""Names that a package imports when they are first used.
+"""Modules that are imported when something of them is first used.
 
-`import weft` takes 20 ms because most of it waits for a use. All packages that wait do so by a
-`__getattr__` that knows the module of each name and calls `find`.
+`import weft` takes 20 ms because most of it waits for a use. A package that waits has a
+`__getattr__` of `names`, or one that calls `find`; a file says at its head what it waits for:
+`graph_view = lazy.module("weft.jit.graph_view")`.
 """
 
 from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Callable, Mapping
 from typing import Any
 
 
@@ -27,6 +29,27 @@ def find(package: str, name: str, module: str | None) -> Any:
     return found
 
 
+def names(package: str, module_of: Mapping[str, str]) -> Callable[[str], Any]:
+    """The `__getattr__` of a package, by the module of each name that it finds at first use."""
+    return lambda name: find(package, name, module_of.get(name))
+
+
 def value(module: str, name: str) -> Any:
     """What a module defines under a name."""
     return getattr(importlib.import_module(module), name)
+
+
+class module:
+    """A module that is imported at the first use of something in it.
+
+    >>> module("weft.fft").fftfreq(4, 0.25)
+    tensor([ 0.,  1., -2., -1.])
+    """
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # who looks at all names of a file imports nothing
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        return value(self.__name__, name)

@@ -15,7 +15,10 @@ from typing import Any
 
 import weft._C as _C
 from weft._C import Tensor
+from weft._runtime import lazy
 from weft._runtime.argument_types import refuse, refused_kinds
+
+inspect = lazy.module("inspect")  # takes a third of the time in which weft is imported
 
 Function = Callable[..., Any]
 
@@ -154,11 +157,7 @@ def answer(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     return dispatch(function, relevant, args, kwargs)
 
 
-@functools.cache
-def _parameters(function: Function) -> Any:
-    import inspect  # takes a third of the time in which weft is imported
-
-    return inspect.signature(function)
+_parameters = functools.cache(lambda function: inspect.signature(function))
 
 
 def _spelled_out(

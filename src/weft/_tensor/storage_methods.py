@@ -9,6 +9,8 @@ from weft._C import Tensor
 from weft._runtime import lazy, settings, torch_function
 from weft.storage import TypedStorage, UntypedStorage
 
+_legacy_types = lazy.module("weft._tensor.legacy_types")
+
 
 def _untyped_storage(self: Tensor) -> UntypedStorage:
     """The bytes under the tensor; views of it have the same."""
@@ -22,8 +24,7 @@ def _storage(self: Tensor) -> TypedStorage:
 
 def _storage_type(self: Tensor) -> Any:
     """The class of old storages of the tensor's dtype: FloatStorage of float32."""
-    name = lazy.value("weft._tensor.legacy_types", "storage_name")(self.dtype)
-    return lazy.value("weft._tensor.legacy_types", name)
+    return getattr(_legacy_types, _legacy_types.storage_name(self.dtype))
 
 
 def _set(

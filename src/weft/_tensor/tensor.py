@@ -19,6 +19,10 @@ from weft._runtime import default_device, lazy, pickled_functions, torch_functio
 from weft._tensor import storage_methods  # noqa: F401  (attaches them)
 from weft.storage import TypedStorage, UntypedStorage
 
+_legacy_types = lazy.module("weft._tensor.legacy_types")
+_norms = lazy.module("weft._functions.norms")
+_texts = lazy.module("weft._tensor.repr")
+
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
@@ -42,12 +46,10 @@ def unrecorded(function: _F) -> _F:
 @unrecorded
 def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
     """The elements and what they are, as PyTorch prints them."""
-    from weft._tensor import repr
-
     batch = self.__dict__.get("_batch")  # within weft.vmap: all samples, behind the first one
     if batch is not None:
         return f"Batched({_repr(batch[1])})"
-    return repr.text_of(self, tensor_contents)
+    return _texts.text_of(self, tensor_contents)
 
 
 @unrecorded
@@ -197,9 +199,9 @@ def _new(self: Tensor, *args: Any, size: Any = None, device: Any = None) -> Tens
 
     A storage, or a tensor of the same dtype, is memory that it lies over.
     """
-    constructed = lazy.value("weft._tensor.legacy_types", "constructed")
     args = args if size is None else tuple(size)
-    return constructed("new", self.dtype, args, self.device if device is None else device)
+    place = self.device if device is None else device
+    return _legacy_types.constructed("new", self.dtype, args, place)
 
 
 def _array_wrap(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
@@ -284,8 +286,7 @@ def _norm(
     self: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None
 ) -> Tensor:
     """weft.norm of this tensor."""
-    norm = lazy.value("weft._functions.norms", "norm")
-    return norm(self, p, dim, keepdim, dtype=dtype)
+    return _norms.norm(self, p, dim, keepdim, dtype=dtype)
 
 
 def _module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:

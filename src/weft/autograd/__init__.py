@@ -6,8 +6,6 @@ the gradient of the loss into the `.grad` of every leaf.
 
 from __future__ import annotations
 
-from typing import Any
-
 from weft._runtime import lazy as _lazy
 from weft._runtime.exports import list_exports as _list_exports
 from weft.autograd import anomaly_mode as anomaly_mode
@@ -35,9 +33,5 @@ from weft.autograd.gradcheck import gradgradcheck as gradgradcheck
 from weft.autograd.variable import Variable as Variable
 
 _list_exports(vars(), "anomaly_mode forward_ad function functional grad_mode graph profiler")
-
-
-def __getattr__(name: str) -> Any:
-    # Above weft.func, which is above this package; above the profiler.
-    is_above = name in ("forward_ad", "profiler")
-    return _lazy.find("weft.autograd", name, f"weft.autograd.{name}" if is_above else None)
+_ABOVE = {name: f"weft.autograd.{name}" for name in ("forward_ad", "profiler")}  # of upper layers
+__getattr__ = _lazy.names("weft.autograd", _ABOVE)

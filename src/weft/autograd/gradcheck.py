@@ -24,6 +24,8 @@ from weft.autograd._run import grad
 from weft.autograd.grad_mode import enable_grad, no_grad
 
 Function = Callable[..., Any]
+_OLD_NAMES = ("get_numerical_jacobian", "_get_numerical_jacobian")
+__getattr__ = lazy.names(__name__, dict.fromkeys(_OLD_NAMES, "weft.autograd._jacobians"))
 _Way = Callable[[Tensor, Tensor, Tensor, Tensor], float]
 
 
@@ -291,8 +293,3 @@ def _direction(like: Tensor, seed: int) -> Tensor:
 def _inner(a: Tensor, b: Tensor) -> float:
     pairs = zip(a.detach().reshape(-1).tolist(), b.detach().reshape(-1).tolist())
     return sum((complex(x).conjugate() * complex(y)).real for x, y in pairs)
-
-
-def __getattr__(name: str) -> Any:
-    is_known = name in ("get_numerical_jacobian", "_get_numerical_jacobian")
-    return lazy.find(__name__, name, "weft.autograd._jacobians" if is_known else None)

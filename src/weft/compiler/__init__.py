@@ -10,8 +10,11 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from weft._runtime import lazy as _lazy
 from weft._runtime.exports import list_own as _list_own
 from weft.jit.markers import ignore
+
+_optimized_module = _lazy.module("weft.compiler.optimized_module")
 
 _BACKENDS = ("inductor", "eager", "aot_eager")
 _default_backend = "inductor"
@@ -132,9 +135,7 @@ def compile(
     backend = get_default_backend() if backend is None else _known(backend)
     if disable or backend != "inductor" or getattr(model, "_weft_compile_disabled", False):
         return model
-    from weft.compiler import optimized_module
-
-    return optimized_module.compiled(model, fullgraph)
+    return _optimized_module.compiled(model, fullgraph)
 
 
 _list_own(vars())

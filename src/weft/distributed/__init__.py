@@ -13,7 +13,7 @@
 >>> dist.destroy_process_group()
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from weft._runtime import lazy
 
@@ -69,7 +69,4 @@ _MODULE_OF = {name: f"weft.distributed.{name}" for name in _FOLDERS.split()} | {
 _MODULE_OF["GradBucket"] = "weft.nn.parallel.reducer"
 if not TYPE_CHECKING:  # a checker knows what is public by the imports above
     __all__ = sorted(_MODULE_OF.keys() - {"distributed_c10d", "rpc"})
-
-
-def __getattr__(name: str) -> Any:
-    return lazy.find("weft.distributed", name, _MODULE_OF.get(name))
+__getattr__ = lazy.names("weft.distributed", _MODULE_OF)

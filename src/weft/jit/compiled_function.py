@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from weft._C import Tensor
+from weft._runtime import lazy
 from weft.autograd.grad_mode import is_grad_enabled
 from weft.jit.behind_interfaces import ByClasses, interfaces_of
 from weft.jit.cache.cached_programs import CachedPrograms
@@ -18,12 +19,11 @@ from weft.jit.passes import gradients, inlining
 from weft.jit.passes.options import DEFAULT, INFERENCE
 from weft.jit.script_function import ScriptFunction
 
-
-def _views() -> Any:
-    """What programs show of themselves. Running one does not wait for its import."""
-    from weft.jit import views
-
-    return views
+# What programs show of themselves. Running one does not wait for its import.
+code_text = lazy.module("weft.jit.archive.code_text")
+graph_view = lazy.module("weft.jit.graph_view")
+pipeline = lazy.module("weft.jit.pipeline")
+writer = lazy.module("weft.jit.archive.writer")
 
 
 class Program:
@@ -48,13 +48,13 @@ class Program:
     def code(self) -> str:
         """The program as text of TorchScript's dialect of Python."""
         with LOCK:
-            return _views().code_text.code_of(self._program)
+            return code_text.code_of(self._program)
 
     @property
     def code_with_constants(self) -> tuple[str, Any]:
         """The text, and an object with its constants c0, c1, ... of tensors."""
         with LOCK:
-            return _views().code_text.code_with_constants(self._program)
+            return code_text.code_with_constants(self._program)
 
     def _parameters_of(self) -> Iterable[Tensor]:
         """The parameters of the module that it belongs to."""
@@ -69,9 +69,7 @@ class Program:
         with LOCK:
             program = self._program
             records = records or gradients.may_start(program.graph)
-            return _view(
-                _views().pipeline.optimize(program, 2, DEFAULT if records else INFERENCE).graph
-            )
+            return _view(pipeline.optimize(program, 2, DEFAULT if records else INFERENCE).graph)
 
 
 # What programs of PyTorch have and these have not, and what to use instead.
@@ -83,7 +81,7 @@ class Savable:
 
     def save(self, f: Any, _extra_files: Any = None) -> None:
         """weft.jit.save(self, f)."""
-        _views().writer.save(self, f, _extra_files)
+        writer.save(self, f, _extra_files)
 
     def save_to_buffer(self, _extra_files: Any = None) -> bytes:
         """The bytes that `save` writes."""
@@ -121,7 +119,7 @@ class CompiledFunction(Program, Savable, ScriptFunction):
     @property
     def schema(self) -> Any:
         """Names, types and defaults of the arguments, and the type of the result."""
-        return _views().graph_view.SchemaView(self._program.schema)
+        return graph_view.SchemaView(self._program.schema)
 
     @functools.cached_property
     def programs(self) -> Programs:
@@ -137,7 +135,7 @@ class CompiledFunction(Program, Savable, ScriptFunction):
 
 
 def _view(graph: Graph) -> Any:
-    return _views().graph_view.GraphView(graph)
+    return graph_view.GraphView(graph)
 
 
 def inlined(function: Function) -> Graph:

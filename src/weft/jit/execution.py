@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from weft import _C
+from weft._runtime import lazy
 from weft._runtime.fork_lock import ForkLock
 from weft.jit import codegen, literals, native  # noqa: F401  (literals: constants of weft)
 from weft.jit.cache.cached_programs import FIRST, GRADIENTS, CachedPrograms
@@ -18,6 +19,8 @@ from weft.jit.passes import gradients, quantized
 from weft.jit.passes.inlining import callee
 from weft.jit.passes.options import DEFAULT, INFERENCE, Options
 from weft.jit.recursion import DeepRecursion
+
+pipeline = lazy.module("weft.jit.pipeline")  # a third of the compiler: first calls do without
 
 
 class _Compiling:
@@ -236,8 +239,6 @@ def _may_repeat(function: Function, known: dict[int, bool] | None = None) -> boo
 
 
 def _optimized(function: Function, level: int, options: Options) -> Function:
-    from weft.jit import pipeline  # a third of the compiler, which first calls do without
-
     native.start()
     return pipeline.optimize(function, level, options, native.compiler.raise_if_stopping)
 

@@ -12,6 +12,10 @@ from functools import cache
 from typing import Any
 
 from weft import _C
+from weft._runtime import lazy
+
+builtins = lazy.module("weft._ops.builtins")
+schema = lazy.module("weft._ops.schema")
 
 # Trees of bodies and formulas (weft._ops.formulas): [kind, type, value, arguments].
 Expression = list[Any]
@@ -104,18 +108,10 @@ def row_of_id(id: str) -> RowFacts:
 
 def python_of(kind: str, family: str) -> Callable[..., Any] | None:
     """What computes a builtin from Python values: of its row. Imports the family of rows."""
-    builtins, _ = _table()
     return builtins.load_family(family)[kind].python
 
 
 def text_of(kind: str, facts: dict[str, Any]) -> str:
     """The schema as a text: "exp(Tensor self) -> Tensor"."""
-    _, schema = _table()
     made = schema.Schema.of_parts(kind.removeprefix("aten::"), facts["schema"])
     return facts.get("text") or str(made)
-
-
-def _table() -> tuple[Any, Any]:
-    from weft._ops import builtins, schema
-
-    return builtins, schema

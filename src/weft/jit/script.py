@@ -11,18 +11,16 @@ import sys
 import types as python_types
 from typing import Any
 
+from weft._runtime import lazy
 from weft.jit.cache import cached_programs as cache
 from weft.jit.cache.walk import is_module
 from weft.jit.script_function import DEFAULT_NAMES, CachedFunction, ScriptFunction
 
+# The compiler. A process that finds its programs on disk does without it.
+scripting = lazy.module("weft.jit.scripting")
+textwrap = lazy.module("textwrap")  # few texts need it, and it compiles patterns
+
 _enabled = True
-
-
-def _compiler() -> Any:
-    """The compiler. A process that finds its programs on disk does without it."""
-    from weft.jit import scripting
-
-    return scripting
 
 
 def script(
@@ -49,11 +47,11 @@ def script(
     cached = cache.of(obj, extra) if is_cached else None
     known = {} if cached is None or is_module(obj) else cached.names()
     if cached is None or not known:
-        return _compiler().script(obj, extra, cached)
+        return scripting.script(obj, extra, cached)
 
     def compile() -> Any:
         del obj._weft_script_function
-        made = _compiler().script(obj, extra, cached)
+        made = scripting.script(obj, extra, cached)
         obj._weft_script_function = found
         return made
 
@@ -93,8 +91,6 @@ def _locals_of_caller(depth: int) -> dict[str, Any]:
 def _unindented(source: str) -> str:
     if not source.lstrip("\n").startswith((" ", "\t")):
         return source
-    import textwrap  # few texts need it, and it compiles patterns
-
     return textwrap.dedent(source)
 
 
@@ -119,12 +115,12 @@ class CompilationUnit:
         cached = None if self._functions else cache.of(text, *scopes)
         names = {} if cached is None else cached.names()
         if cached is None or not names:
-            return _compiler().define(text, scopes, self._functions, cached)
+            return scripting.define(text, scopes, self._functions, cached)
         made: dict[str, Any] = {}
 
         def compile(name: str) -> Any:
             if not made:
-                _compiler().define(text, scopes, made, cached)
+                scripting.define(text, scopes, made, cached)
             return made[name]
 
         for name, doc in names.items():

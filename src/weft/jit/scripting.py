@@ -7,6 +7,7 @@ import types as python_types
 from collections.abc import Mapping
 from typing import Any
 
+from weft._runtime import lazy
 from weft.jit import script_class
 from weft.jit.cache import reads
 from weft.jit.cache.cached_programs import CachedPrograms
@@ -21,6 +22,9 @@ from weft.jit.frontend.source.errors import FrontendError, from_outside, refuse,
 from weft.jit.frontend.source.resolver import Resolver
 from weft.jit.frontend.types.names import is_written
 from weft.jit.frontend.types.signatures import Compiled
+
+script_containers = lazy.module("weft.jit.script_containers")
+script_module = lazy.module("weft.jit.script_module")
 
 
 def script(obj: Any, extra: dict[str, Any], cached: CachedPrograms | None) -> Any:
@@ -39,8 +43,6 @@ def script(obj: Any, extra: dict[str, Any], cached: CachedPrograms | None) -> An
 
 def script_object(obj: Any, extra: dict[str, Any], cached: CachedPrograms | None) -> Any:
     """What weft.jit.script gives for a module, a class or a container."""
-    from weft.jit import script_containers, script_module
-
     if is_module(obj):
         is_scripted = isinstance(obj, script_module.RecursiveScriptModule)
         return obj if is_scripted else script_module.script_module(obj, extra, cached)

@@ -14,6 +14,7 @@ from weft._runtime.torch_function import declare as _declare
 from weft.autograd.grad_mode import no_grad
 from weft.nn._dtype_checks import check_one_dtype
 
+_sparse_gradients = lazy.module("weft.sparse._gradients")
 _bag_sum = _C._aten._bag_sum
 
 
@@ -51,8 +52,7 @@ def embedding(
 
 def _rows(weight: Tensor, rows: Tensor, padding: int, by_freq: bool, sparse: bool) -> Tensor:
     if sparse and not is_scripting():  # programs give a dense gradient
-        sparse_embedding = lazy.value("weft.sparse._gradients", "sparse_embedding")
-        return sparse_embedding(weight, rows, padding, by_freq)
+        return _sparse_gradients.sparse_embedding(weight, rows, padding, by_freq)
     return _C.embedding(weight, rows, padding, by_freq)
 
 

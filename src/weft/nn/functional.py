@@ -45,11 +45,7 @@ _PARTS = (
     "_mha_shape_check",
     "_none_or_dtype",
 )
-
-
-def __getattr__(name: str) -> Any:
-    module = "weft.nn._attention_parts" if name in _PARTS else None
-    return _lazy.find("weft.nn.functional", name, module)
+__getattr__ = _lazy.names("weft.nn.functional", dict.fromkeys(_PARTS, "weft.nn._attention_parts"))
 
 
 def _find(name: str) -> Any:

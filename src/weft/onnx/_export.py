@@ -9,6 +9,8 @@ from weft._runtime import lazy
 from weft.onnx._program import ONNXProgram
 from weft.onnx._state import TrainingMode
 
+_exporter = lazy.module("weft.onnx._exporter")
+
 OPSETS = range(17, 22)
 
 
@@ -74,7 +76,7 @@ def export(
             "export: expected no custom_translation_table, got one; use register_custom_op_symbolic"
         )
     try:
-        run = lazy.value("weft.onnx._exporter", "run")
+        run = _exporter.run
     except ModuleNotFoundError as error:
         text = "export: expected the package onnx (pip install weft[onnx]), got none"
         raise ImportError(text) from error

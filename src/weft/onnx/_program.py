@@ -8,6 +8,9 @@ from typing import Any
 from weft._C import Tensor
 from weft._runtime import lazy
 
+_model = lazy.module("weft.onnx._model")
+_session = lazy.module("weft.onnx._session")
+
 
 class ONNXProgram:
     """An exported model: `model_proto`, `save(f)`, and a call that runs it in onnxruntime.
@@ -21,13 +24,13 @@ class ONNXProgram:
         self.model_proto = model_proto
 
     def __repr__(self) -> str:
-        return str(_model("text_of")(self.model_proto))
+        return str(_model.text_of(self.model_proto))
 
     def save(self, destination: Any, *, external_data: bool | None = None) -> None:
         """Writes the model to a path or a writable binary file. external_data: the weights go to a
         file beside it; None: only where they are too large for one file."""
         is_path = isinstance(destination, (str, os.PathLike))
-        is_large = _model("is_large")(self.model_proto)
+        is_large = _model.is_large(self.model_proto)
         if is_large and (external_data is False or not is_path):
             raise ValueError("save: expected a path and external_data for 2 GB and more, got none")
         if not is_path:
@@ -35,13 +38,8 @@ class ONNXProgram:
             return
         path = os.fspath(destination)
         weights = os.path.basename(path) + ".data" if external_data or is_large else None
-        _model("save")(self.model_proto, path, weights)
+        _model.save(self.model_proto, path, weights)
 
     def __call__(self, *args: Tensor, **kwargs: Tensor) -> list[Tensor]:
         """The model's outputs for its inputs, from onnxruntime."""
-        run = lazy.value("weft.onnx._session", "run")
-        return list(run(self.model_proto, args, kwargs))
-
-
-def _model(name: str) -> Any:
-    return lazy.value("weft.onnx._model", name)
+        return list(_session.run(self.model_proto, args, kwargs))

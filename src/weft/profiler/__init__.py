@@ -6,7 +6,7 @@
 1
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from weft._runtime import lazy
 from weft.profiler.regions import Region, record_function, regions, reset
@@ -38,14 +38,12 @@ __all__ = [
 ]
 
 # Programs need the marks alone: the rest waits, with the sockets and archives that traces need.
-_MODULE_OF = dict.fromkeys(("EventList", "events"), "weft.profiler.events")
+_MODULE_OF = dict.fromkeys((*__all__, "profiler"), "weft.profiler.profiler") | dict.fromkeys(
+    ("EventList", "events"), "weft.profiler.events"
+)
+__getattr__ = lazy.names("weft.profiler", _MODULE_OF)
 
 
 def kineto_available() -> bool:
     """True: traces of operators are there. PyTorch answers for the library that makes its own."""
     return True
-
-
-def __getattr__(name: str) -> Any:
-    later = "weft.profiler.profiler" if name in (*__all__, "profiler") else None
-    return lazy.find("weft.profiler", name, _MODULE_OF.get(name, later))

@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 
 from weft._runtime import lazy
 
+gzip = lazy.module("gzip")
+json = lazy.module("json")  # every program finds this file
+
 
 class Interval(NamedTuple):
     """A time range in microseconds."""
@@ -220,8 +223,6 @@ def _aligned(rows: list[tuple[str, ...]]) -> str:
 
 def write_trace(path: str, events: Iterable[Event], metadata: dict[str, Any]) -> None:
     """A trace of events in the format of Chrome, times in microseconds."""
-    import json  # for those who ask alone: every program finds this module
-
     content = {
         "schemaVersion": 1,
         **metadata,
@@ -239,6 +240,6 @@ def write_trace(path: str, events: Iterable[Event], metadata: dict[str, Any]) ->
             for event in events
         ],
     }
-    opener: Any = lazy.value("gzip", "open") if str(path).endswith(".gz") else open
+    opener: Any = gzip.open if str(path).endswith(".gz") else open
     with opener(path, "wt", encoding="utf-8") as file:
         json.dump(content, file)

@@ -9,9 +9,12 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from weft._runtime import lazy
 from weft.profiler.events import EventList, write_trace
 from weft.profiler.recorder import Recorder
 from weft.profiler.regions import record_function
+
+json = lazy.module("json")  # every program finds this file
 
 
 class ProfilerActivity(enum.Enum):
@@ -214,6 +217,4 @@ class profile:
 
     def add_metadata_json(self, key: str, value: str) -> None:
         """The same, of a value written in JSON."""
-        import json  # for those who ask alone: every program finds this module
-
         self._metadata[key] = json.loads(value)

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from weft._runtime import lazy
 from weft.serialization.errors import LoadError
 from weft.serialization.globals import find_global, find_own_global, set_state
 from weft.serialization.legacy import START, load_legacy
@@ -14,6 +15,8 @@ from weft.serialization.source import Source, open_source
 from weft.serialization.storages import MapLocation, storages_of
 from weft.serialization.unpickle import Unpickler
 from weft.serialization.zip_reader import ZipReader
+
+archives = lazy.module("weft.jit.archive.load")
 
 _MAX_PICKLE = 1 << 30
 
@@ -95,9 +98,7 @@ def _load_zip(
             raise LoadError(
                 "load: expected a file of save with mmap=True, got a TorchScript archive"
             )
-        from weft.jit.archive.load import read_root
-
-        return read_root(archive, map_location)[0].state_dict()
+        return archives.read_root(archive, map_location)[0].state_dict()
     storages = storages_of(archive, "data", map_location, mapped)
     pickle = archive.read("data.pkl", _MAX_PICKLE)
     return Unpickler(pickle, find, storages.persistent, set_state, encoding).load()

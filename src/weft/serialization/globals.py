@@ -20,6 +20,9 @@ from weft.serialization.unpickle import Allowed, Arguments, Callee, Inert, Own
 from weft.sparse._construct import sparse_compressed_tensor, sparse_coo_tensor
 from weft.storage import TypedStorage
 
+nested = lazy.module("weft.serialization.nested")
+numpy_values = lazy.module("weft.serialization.numpy_values")
+plain_values = lazy.module("weft.serialization.plain_values")
 _DTYPES = {
     repr(value).removeprefix("torch."): value
     for value in vars(_C).values()
@@ -80,7 +83,7 @@ def find_global(module: str, name: str) -> Any:
         if found is not None:
             return found
     if name in _NESTED and module.startswith("torch."):
-        return lazy.value("weft.serialization.nested", "find")(name, TensorType)
+        return nested.find(name, TensorType)
     callee = _CALLEES.get(f"{module}.{name}")
     if callee is not None:
         return callee
@@ -100,9 +103,9 @@ def find_own_global(module: str, name: str) -> Any:
     module = {"__builtin__": "builtins", "pathlib._local": "pathlib"}.get(module, module)
     found = None
     if allowed(module, name) is None and module.startswith("numpy"):
-        found = lazy.value("weft.serialization.numpy_values", "find")(module, name)
+        found = numpy_values.find(module, name)
     elif allowed(module, name) is None and module in _STANDARD:
-        found = lazy.value("weft.serialization.plain_values", "find")(module, name)
+        found = plain_values.find(module, name)
     if found is not None:
         return found
     value = None if allowed(module, name) is not None else own(module, name)
@@ -236,10 +239,10 @@ def set_state(target: Any, state: Any) -> Any:
     if is_allowed_object(target):
         return _set_allowed_state(target, state)
     if type(target).__module__.startswith("numpy"):
-        return lazy.value("weft.serialization.numpy_values", "set_state")(target, state)
+        return numpy_values.set_state(target, state)
     kind = f"{type(target).__module__}.{type(target).__name__}"
     if kind == "uuid.UUID":
-        return lazy.value("weft.serialization.plain_values", "set_number")(target, state)
+        return plain_values.set_number(target, state)
     known = type(target) in (OrderedDict, Tensor, Parameter, SimpleNamespace)
     if not (known or kind == "argparse.Namespace") or type(state) is not dict:
         raise LoadError(f"load: expected no state for {type(target).__name__}, got one")

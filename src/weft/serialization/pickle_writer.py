@@ -22,6 +22,7 @@ from weft.serialization.names import global_name
 from weft.serialization.reduced import reduce
 from weft.storage import TypedStorage, UntypedStorage
 
+nested = lazy.module("weft.serialization.nested")
 _MOST_BITS = 8 * 255 - 1  # of an integer that readers take
 _Pickler: Any = pickle._Pickler  # stubs do not have the methods that write the kinds of values
 
@@ -167,7 +168,7 @@ class PickleWriter(_Pickler):
 
     def _parts(self, value: Any) -> None:
         if value.is_nested:
-            return lazy.value("weft.serialization.nested", "write")(self, value)
+            return nested.write(self, value)
         parts = [part for _, part in value._pattern.parts()]
         order = (value.is_coalesced(),) if value.is_sparse else ()
         arguments = (*parts, value._values(), value.shape, *order)

@@ -1,6 +1,6 @@
 """Utilities around tensors: hooks; what else there is comes when used."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from weft._runtime import lazy
 from weft.utils import hooks
@@ -38,7 +38,4 @@ _MODULE_OF = {
         "tensorboard",
     )
 } | dict.fromkeys(("sharing", "show"), "weft.utils.picture")
-
-
-def __getattr__(name: str) -> Any:
-    return lazy.find("weft.utils", name, _MODULE_OF.get(name))
+__getattr__ = lazy.names("weft.utils", _MODULE_OF)

@@ -23,12 +23,7 @@ __all__ = [
     *("noop_context_fn", "CheckpointPolicy", "SelectiveCheckpointContext"),
     *("create_selective_checkpoint_contexts",),
 ]
-
-
-def __getattr__(name: str) -> Any:
-    return lazy.find(
-        __name__, name, "weft.utils._selective_checkpoint" if name in __all__ else None
-    )
+__getattr__ = lazy.names(__name__, dict.fromkeys(__all__, "weft.utils._selective_checkpoint"))
 
 
 class CheckpointError(RuntimeError):

@@ -144,9 +144,8 @@ def is_ninja_available() -> bool:
     return shutil.which("ninja") is not None
 
 
-def __getattr__(name: str) -> Any:
-    wanted = name in ("BuildExtension", "CppExtension")
-    return lazy.find(__name__, name, "weft.utils._setuptools" if wanted else None)
+_OF_SETUPTOOLS = dict.fromkeys(("BuildExtension", "CppExtension"), "weft.utils._setuptools")
+__getattr__ = lazy.names(__name__, _OF_SETUPTOOLS)
 
 
 def _built(

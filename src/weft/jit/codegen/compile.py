@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from weft import _C
+from weft._runtime import lazy
 from weft.jit.codegen.lower import Lowering
 from weft.jit.codegen.program import FunctionData, ProgramData
 from weft.jit.codegen.tables import Tables
 from weft.jit.ir import Function, Node
 from weft.jit.ir import types as ty
+
+tiles = lazy.module("weft.jit.codegen.tiles")  # first calls have no groups
 
 
 class Compiler:
@@ -45,8 +48,6 @@ class Compiler:
 
     def group(self, node: Node) -> int:
         """The place of a fusion group."""
-        from weft.jit.codegen import tiles  # first calls have no groups
-
         self.groups.append(tiles.spec(node, self._gradients))
         return len(self.groups) - 1
 

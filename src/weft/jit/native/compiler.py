@@ -19,7 +19,11 @@ from typing import Any
 
 from weft import _C
 from weft._kernels.target import is_aarch64, is_x86
+from weft._runtime import lazy
 from weft._runtime.fork_lock import ForkLock
+
+# Composes and compiles. The thread waits for it, not a program's first result.
+images = lazy.module("weft.jit.native.images")
 
 RUNS_BEFORE = 2  # runs of a group before it is worth native code
 
@@ -33,7 +37,7 @@ _jobs: deque[_Job] = deque()
 
 def available() -> bool:
     """Whether groups can be compiled here: llvmlite is installed and the machine is known."""
-    return _is_known() and bool(_images().llvm.is_installed())
+    return _is_known() and bool(images.llvm.is_installed())
 
 
 def _is_known() -> bool:
@@ -166,16 +170,9 @@ def _image(group: Any, compute: str, masks: int, ints: int = 0) -> bytes:
 def image_for(group: Any, compute: str, masks: int, ints: int, level: str) -> bytes:
     """The native code of a group for a level of x86-64 (v2, v3, v4) or AArch64 (neon): from disk,
     or made."""
-    name, made = _images().find_or_make(group, compute, masks, ints, level)
+    name, made = images.find_or_make(group, compute, masks, ints, level)
     compiled.append(name)
     return made
-
-
-def _images() -> Any:
-    """What composes and compiles. The thread waits for it, not a program's first result."""
-    from weft.jit.native import images
-
-    return images
 
 
 def wait(group: Any, compute: Any, masks: int = 0, seconds: float = 10.0) -> bool:

@@ -14,12 +14,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from weft import _C
+from weft._runtime import lazy
 from weft.jit.ir.graph import Value
 from weft.jit.tracing.source_locations import is_library
 
 if TYPE_CHECKING:
     from weft.jit.tracing.recorder import Recorder
 
+numpy = lazy.module("numpy")
 Number = int | float
 
 
@@ -188,8 +190,6 @@ class _Number:
         return found
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        import numpy
-
         _leaks(self, "array")
         return numpy.asarray(self._number, dtype)
 

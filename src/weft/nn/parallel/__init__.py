@@ -50,6 +50,5 @@ def data_parallel(
     return module(*args, **(module_kwargs or {}))
 
 
-def __getattr__(name: str) -> Any:
-    module = "weft.nn.parallel.distributed" if name == "DistributedDataParallel" else None
-    return lazy.find("weft.nn.parallel", name, module)
+_MODULE_OF = {"DistributedDataParallel": "weft.nn.parallel.distributed"}
+__getattr__ = lazy.names("weft.nn.parallel", _MODULE_OF)

@@ -1,8 +1,6 @@
 """Helpers for training: gradient clipping, normalised, parametrized and pruned weights, parameters
 as one vector, sequences of any length."""
 
-from typing import Any
-
 from weft._runtime import lazy
 from weft._runtime.exports import list_exports as _list_exports
 from weft.nn.utils import parametrizations as parametrizations
@@ -27,9 +25,4 @@ from weft.nn.utils.weight_norm import remove_weight_norm as remove_weight_norm
 from weft.nn.utils.weight_norm import weight_norm as weight_norm
 
 _list_exports(vars(), "parametrizations parametrize prune rnn")
-
-
-def __getattr__(name: str) -> Any:
-    return lazy.find(
-        "weft.nn.utils", name, "weft.nn.utils.stateless" if name == "stateless" else None
-    )
+__getattr__ = lazy.names("weft.nn.utils", {"stateless": "weft.nn.utils.stateless"})

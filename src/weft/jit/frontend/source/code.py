@@ -6,11 +6,15 @@ import ast
 import os
 from typing import Any
 
+from weft._runtime import lazy
 from weft.jit.cache import reads
 from weft.jit.frontend.source.errors import FrontendError, fail, refuse
 from weft.jit.frontend.source.search import find_lines
 from weft.jit.ir.fresh_stack import parse
 from weft.jit.ir.source import Source, SourceRange
+
+inspect = lazy.module("inspect")  # takes longer to import than to compile a function
+linecache = lazy.module("linecache")  # a program given as a text does without
 
 _IN_LINES = (ast.expr, ast.Return, ast.Assign, ast.Expr)  # have columns, and no body
 _MOST_TRIED = 16  # ends of a definition
@@ -123,8 +127,6 @@ def code_of(obj: Any) -> Code:
 
 def _source_of(obj: Any) -> tuple[str, list[str], int]:
     """The file of a function or class, its lines, and the number of the first."""
-    import linecache  # a program given as a text does without
-
     filename = _file_of(obj)
     if filename is not None:
         linecache.checkcache(filename)
@@ -132,8 +134,6 @@ def _source_of(obj: Any) -> tuple[str, list[str], int]:
         found = _lines_of(obj, every)
         if found is not None:
             return filename, *found
-    import inspect  # takes longer than to compile a function
-
     filename = filename or inspect.getsourcefile(obj) or ""
     linecache.checkcache(filename)
     lines, first = inspect.getsourcelines(obj)

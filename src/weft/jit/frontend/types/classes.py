@@ -7,6 +7,7 @@ import enum
 from types import FunctionType
 from typing import Any
 
+from weft._runtime import lazy
 from weft._runtime.annotations import OF_PYTHON, annotations_in
 from weft._runtime.public import weft
 from weft.jit import memo, python_classes
@@ -24,6 +25,8 @@ from weft.jit.frontend.types.names import (
 from weft.jit.frontend.types.signatures import Compiled, defaults_of, signature_of, type_or_tensor
 from weft.jit.frontend.values import Simple, Sugared
 from weft.jit.ir import types as ty
+
+dataclasses = lazy.module("dataclasses")  # slow to import; who has a dataclass has done it
 
 
 class ClassInfo:
@@ -166,15 +169,12 @@ def is_dataclass(cls: type) -> bool:
 
 def dataclass_fields(cls: type) -> tuple[Any, ...]:
     """The fields of a dataclass: dataclasses.Field objects."""
-    from dataclasses import fields  # which is slow to import; the class has done it
-
-    return fields(cls)
+    return dataclasses.fields(cls)
 
 
 def init_vars(cls: Any) -> list[Any]:
     """The arguments of a dataclass that are no fields: __post_init__ gets them."""
-    fields = cls.__dataclass_fields__.values()
-    return [each for each in fields if each._field_type.name == "_FIELD_INITVAR"]
+    return [f for f in cls.__dataclass_fields__.values() if f._field_type.name == "_FIELD_INITVAR"]
 
 
 def class_info(cls: type, range: Any = None, extra: dict[str, Any] | None = None) -> ClassInfo:
