@@ -21,7 +21,7 @@ def test_collectives(count: int) -> None:
     run("collectives.py", count, "0")
 
 
-@pytest.mark.skipif(4 not in SIZES, reason="needs 9 GB: in tools/nightly")
+@pytest.mark.nightly  # needs 9 GB
 def test_large_messages() -> None:
     run("large.py", 2)
 
@@ -149,7 +149,7 @@ def near(one: object, other: object) -> bool:
     return one == other
 
 
-@pytest.mark.skipif(4 not in SIZES, reason="needs four processes of 270 MB: in tools/nightly")
+@pytest.mark.nightly  # needs four processes of 270 MB
 def test_a_share_of_the_memory() -> None:
     """Of a model of 50 million parameters and Adam, each of 4 processes has 35 % at most."""
     alone, shared = (json.loads(run("../../bench/shard_memory.py", n)) for n in (1, 4))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -232,15 +233,11 @@ FUTURE = "from __future__ import annotations\n"
 HEADS = {"text": FUTURE, "late": ""} if sys.version_info >= (3, 14) else {"text": FUTURE}
 
 
-@pytest.mark.parametrize("name", OF_TEXTS)
-def test_programs_of_texts(name: str, tmp_path: Path) -> None:
-    assert load(tmp_path, FUTURE + HEAD + PROGRAMS[name]).done is True
-
-
-@pytest.mark.skipif("late" not in HEADS, reason="Python evaluates annotations at once before 3.14")
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_programs_of_late_annotations(name: str, tmp_path: Path) -> None:
-    assert load(tmp_path, HEAD + PROGRAMS[name]).done is True
+@pytest.mark.parametrize(
+    ("head", "name"), [*product(["text"], OF_TEXTS), *product(HEADS.keys() - {"text"}, PROGRAMS)]
+)
+def test_programs(head: str, name: str, tmp_path: Path) -> None:
+    assert load(tmp_path, HEADS[head] + HEAD + PROGRAMS[name]).done is True
 
 
 @pytest.mark.parametrize("head", HEADS)
