@@ -67,8 +67,16 @@ CASES: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "permute by name": ("coo", lambda lib, x: x.permute(dims=(1, 0))),
     "unsqueeze": ("coo uncoalesced", lambda lib, x: x.unsqueeze(1)),
     "cat": ("coo uncoalesced", lambda lib, x: lib.cat([x, x * 2], 1)),
-    "select": ("coo uncoalesced", lambda lib, x: x.select(1, 1)),
-    "getitem": ("coo uncoalesced", lambda lib, x: x[2]),
+    "stack": ("coo uncoalesced", lambda lib, x: lib.stack([x, x * 2])),
+    "stack behind": ("coo uncoalesced", lambda lib, x: lib.stack([x, x * 2], -1)),
+    "select": ("coo uncoalesced csr", lambda lib, x: x.select(1, 1)),
+    "getitem": ("coo uncoalesced csr", lambda lib, x: x[2]),
+    "getitem of whole dims": ("coo uncoalesced csr", lambda lib, x: x[:, 1]),
+    "getitem of None": ("coo uncoalesced", lambda lib, x: x[None, :, 1]),
+    "iteration": ("coo uncoalesced csr", lambda lib, x: [*x][2]),
+    "unbind": ("coo uncoalesced csr", lambda lib, x: x.unbind(1)[0]),
+    "narrow_copy": ("coo uncoalesced", lambda lib, x: x.narrow_copy(0, 1, 3)),
+    "copy_": ("coo uncoalesced csr csc", lambda lib, x: (x * 3).copy_(x)),
     "index_select": ("coo uncoalesced", lambda lib, x: x.index_select(0, lib.tensor([2, 0, 2]))),
     "index_select columns": ("coo", lambda lib, x: x.index_select(1, lib.tensor([1, 1]))),
     "neg": ("coo uncoalesced csr csc", lambda lib, x: -x),
@@ -101,6 +109,16 @@ CASES: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "zeros_like": ("coo uncoalesced csr csc", lambda lib, x: lib.zeros_like(x)),
     "mm": ("coo uncoalesced csr", lambda lib, x: lib.mm(x, _right(lib))),
     "sparse.mm": ("coo uncoalesced csr", lambda lib, x: lib.sparse.mm(x, _right(lib))),
+    "sparse.mm mean": ("csr", lambda lib, x: lib.sparse.mm(x, _right(lib), "mean")),
+    "sparse.mm amax": ("csr", lambda lib, x: lib.sparse.mm(x, _right(lib), "amax")),
+    "sparse.mm amin": ("csr", lambda lib, x: lib.sparse.mm(x, _right(lib), reduce="amin")),
+    "linear": ("coo uncoalesced csr", lambda lib, x: lib.nn.functional.linear(_right(lib).t(), x)),
+    "linear with bias": ("csr", lambda lib, x: lib.nn.functional.linear(
+        _right(lib).t(), x, lib.ones(4, dtype=lib.float64))),
+    "linear of several rows": ("coo", lambda lib, x: lib.nn.functional.linear(
+        lib.ones(2, 2, 3, dtype=lib.float64), x)),
+    "addmv": ("csr", lambda lib, x: lib.addmv(
+        lib.ones(4, dtype=lib.float64), x, _right(lib)[:, 0], beta=2, alpha=0.5)),
     "matmul": ("coo uncoalesced csr csc", lambda lib, x: x @ _right(lib)),
     "mv": ("coo uncoalesced csr", lambda lib, x: x.mv(_right(lib)[:, 0])),
     "matmul of a vector": ("coo uncoalesced csr", lambda lib, x: x @ _right(lib)[:, 0]),
@@ -135,10 +153,20 @@ def _right(lib: Any) -> Any:
     return lib.tensor(RIGHT, dtype=lib.float64)
 
 
+def _extreme_products(x: weft.Tensor, sign: int) -> weft.Tensor:
+    """The largest (sign 1) or least products at the places that are kept, 0 in rows without."""
+    products = (x.unsqueeze(2) * _right(weft)).masked_fill((x == 0).unsqueeze(2), -sign * np.inf)
+    found = products.amax(1) if sign > 0 else products.amin(1)
+    return found.masked_fill(found.isinf(), 0)
+
+
 DENSE_MEANING: dict[str, Callable[[Any], Any]] = {
     "zeros_like": weft.zeros_like,
     "sparse_mask": lambda x: (x != 0).to(weft.float64) * 2,
     "sparse.mm": lambda x: x @ _right(weft),
+    "sparse.mm mean": lambda x: (x @ _right(weft)) / (x != 0).sum(1, keepdim=True).clamp(min=1),
+    "sparse.mm amax": lambda x: _extreme_products(x, 1),
+    "sparse.mm amin": lambda x: _extreme_products(x, -1),
     "spmm": lambda x: x @ _right(weft),
     "dsmm": lambda x: x @ _right(weft),
     "sparse.sum": lambda x: x.sum(),
@@ -190,7 +218,8 @@ GRADIENTS = (
     "to_dense", "to_sparse", "coalesce", "t", "cat", "select", "index_select", "mul number", "add",
     "add other places", "mul", "mul other places", "mul dense", "dense add", "square", "sin",
     "sum", "sparse.sum 0", "sparse.sum -1", "mm", "dense matmul", "mv", "sparse by sparse",
-    "addmm", "softmax 0", "softmax 1", "log_softmax 1", "to_sparse_csr", "sampled_addmm",
+    "addmm", "softmax 0", "softmax 1", "log_softmax 1", "to_sparse_csr", "sampled_addmm", "stack",
+    "iteration", "getitem of None", "linear", "addmv", "sparse.mm mean", "sparse.mm amax",
     "sparse_csr by sparse_csr",
 )  # fmt: skip
 
@@ -471,14 +500,13 @@ CSR = weft.sparse_csr_tensor
 WRONG: dict[str, tuple[Callable[[Any], Any], str]] = {
     "exp": (lambda x: x.exp(), "exp: expected a strided tensor, got layout torch.sparse_coo"),
     "cumsum": (lambda x: weft.cumsum(x, 0), "cumsum: expected a strided tensor, got layout"),
-    "linear": (lambda x: nn.functional.linear(weft.ones(2, 3), x), "linear: expected a strided"),
     "norm of linalg": (lambda x: weft.linalg.svd(x), "svd: expected a strided tensor, got layout"),
     "numpy": (lambda x: x.numpy(), "numpy: expected a strided tensor"),
     "data_ptr": (lambda x: x.data_ptr(), "data_ptr: expected a strided tensor"),
     "tensor": (lambda x: weft.tensor(x), "tensor: expected a strided tensor, got a sparse one"),
     "Tensor": (lambda x: weft.Tensor(x), "Tensor: expected a strided tensor, got a sparse one"),
     "as_tensor": (lambda x: weft.as_tensor(x), "as_tensor: expected a strided tensor"),
-    "slice": (lambda x: x[1:], "__getitem__: expected ints for layout torch.sparse_coo"),
+    "slice": (lambda x: x[1:], "__getitem__: expected ints, None and whole dims for layout"),
     "dense of a factory": (
         lambda x: weft.zeros(2, layout=weft.sparse_coo),
         "layout: expected torch.strided, got torch.sparse_coo",

@@ -106,7 +106,7 @@ PURPOSES = (
     ),
     Purpose(
         "sparse tensors and gradients",
-        1_927,
+        1_939,
         1_900,
         "src/weft/sparse/* csrc/autograd/sparse.h csrc/bindings/sparse.cpp "
         "src/weft/optim/sparse_adam.py",

@@ -170,6 +170,14 @@ def _become(name: str, self: SparseTensor, made: Any, other: Any) -> SparseTenso
     return self
 
 
+@rule("copy_")
+def _copy_into(self: Any, src: Any, non_blocking: bool = False) -> SparseTensor:
+    if is_sparse(self) and is_sparse(src):
+        _check_sizes("copy_", self, src)
+        src = like(src, values_of(src).to(self.dtype, copy=True))
+    return _become("copy_", self, src, src)
+
+
 @rule("mul_", "__imul__")
 def _multiply_into(self: Any, other: Any) -> Any:
     if is_sparse(self) and _is_number(other):

@@ -8,6 +8,7 @@ from weft import _C
 from weft._C import Tensor
 from weft._functions.lobpcg import lobpcg
 from weft.sparse._convert import coalesce, to_dense, to_sparse, to_sparse_csr
+from weft.sparse._operators import merged
 from weft.sparse._pattern import Compressed, Coo
 from weft.sparse._tensor import SparseTensor, is_sparse, like, make, rule, values_of
 from weft.sparse._views import spans
@@ -18,15 +19,15 @@ _bag_sum = _C._aten._bag_sum
 def mm(mat1: Tensor, mat2: Tensor, reduce: str = "sum") -> Tensor:
     """The product of two matrices, of which one is sparse or both are: then it is, too.
 
-    The gradient of a sparse matrix has its places. Raises RuntimeError for shapes that do not fit,
-    and for one that is hybrid; NotImplementedError for another `reduce` than "sum".
+    Beside "sum", `reduce` may be "mean", "amax" or "amin" of the products at the places of each row
+    of a sparse mat1, 0 where it has none. The gradient of a sparse matrix has its places. Raises
+    RuntimeError for shapes that do not fit, for one that is hybrid and for another `reduce`;
+    NotImplementedError for a `reduce` of a dense mat1 or a sparse mat2.
 
     >>> weft.sparse.mm(weft.eye(2).to_sparse(), weft.tensor([[1.0], [2.0]]))
     tensor([[1.],
             [2.]])
     """
-    if reduce != "sum":
-        raise NotImplementedError(f"sparse.mm: expected reduce='sum', got {reduce!r}")
     if mat1.dim() != 2 or mat2.dim() != 2 or mat1.size(1) != mat2.size(0):
         raise RuntimeError(
             f"mm: expected matrices [n, k] and [k, m], got shapes {tuple(mat1.shape)} and "
@@ -34,6 +35,10 @@ def mm(mat1: Tensor, mat2: Tensor, reduce: str = "sum") -> Tensor:
         )
     if mat1.dtype != mat2.dtype:
         raise RuntimeError(f"mm: expected tensors of one dtype, got {mat1.dtype} and {mat2.dtype}")
+    if reduce != "sum":
+        if not is_sparse(mat1) or is_sparse(mat2):
+            raise NotImplementedError(f"sparse.mm: expected reduce='sum', got {reduce!r}")
+        return _reduced_product(mat1, mat2, reduce)
     if is_sparse(mat1) and is_sparse(mat2):
         made = _sparse_product(coalesce(to_sparse(mat1)), coalesce(to_sparse(mat2)))
         return made if mat1.layout is _C.sparse_coo else to_sparse_csr(made)
@@ -96,6 +101,14 @@ def _dense_product(left: SparseTensor, right: Tensor) -> Tensor:
     return _bag_sum(right, columns, counts.cumsum(0) - counts, entries)
 
 
+def _reduced_product(left: SparseTensor, right: Tensor, reduce: str) -> Tensor:
+    rows, columns, entries = _entries("sparse.mm", merged(left))
+    products = entries.unsqueeze(1) * right.index_select(0, columns)
+    made = right.new_zeros((left.size(0), right.size(1)))
+    reduce = {"max": "amax", "min": "amin"}.get(reduce, reduce)
+    return made.index_reduce(0, rows, products, reduce, include_self=False)
+
+
 def _sparse_product(left: SparseTensor, right: SparseTensor) -> SparseTensor:
     """Each value (i, k) meets those of row k on the right; what falls on one place adds up
     (Gustavson, Two fast algorithms for sparse matrices, 1978)."""
@@ -122,6 +135,18 @@ def _mv(self: Tensor, vec: Tensor) -> Tensor:
     if vec.dim() != 1 or is_sparse(vec):
         raise RuntimeError(f"mv: expected a dense vector, got shape {tuple(vec.shape)}")
     return mm(self, vec.unsqueeze(1)).squeeze(1)
+
+
+@rule("addmv")
+def _addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    return input * beta + _mv(mat, vec) * alpha
+
+
+@rule("linear")
+def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    rows = input if input.dim() == 2 else input.reshape(-1, input.size(-1))
+    made = mm(rows, weight.t()).reshape(*input.shape[:-1], weight.size(0))
+    return made if bias is None else made + bias
 
 
 @rule("bmm")

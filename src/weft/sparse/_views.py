@@ -7,7 +7,7 @@ from typing import Any, cast
 from weft import _C
 from weft._C import Size, Tensor
 from weft.autograd._run import backward
-from weft.sparse._convert import coalesce, to_sparse_csc, to_sparse_csr
+from weft.sparse._convert import coalesce, to_sparse, to_sparse_csc, to_sparse_csr
 from weft.sparse._pattern import Compressed, Coo, element_count
 from weft.sparse._tensor import (
     RULES,
@@ -98,7 +98,7 @@ for _name in _COPIES.split():
 rule("data")(lambda self: like(self, values_of(self).detach()))
 
 
-@rule("zeros_like")
+@rule("zeros_like", "empty_like")
 def _zeros_like(self: SparseTensor, *, dtype: Any = None, **options: Any) -> SparseTensor:
     values = values_of(self).detach()
     none = values.new_zeros((0, *values.shape[1:]), dtype=dtype or values.dtype)
@@ -149,7 +149,7 @@ def _t(self: SparseTensor) -> SparseTensor:
 
 @rule("select")
 def _select(self: SparseTensor, dim: int, index: int) -> Tensor:
-    ordered, dim = coalesce(self), _wrapped(self, dim)
+    ordered, dim = coalesce(to_sparse(self)), _wrapped(self, dim)
     pattern, size = cast(Coo, ordered._pattern), self.size(dim)
     if not -size <= index < size:
         raise IndexError(f"select: expected an index in [{-size}, {size}), got {index}")
@@ -165,15 +165,27 @@ def _select(self: SparseTensor, dim: int, index: int) -> Tensor:
     return make(Coo(pattern.indices[others][:, hits], sizes, True), values)
 
 
+@rule("unbind")
+def _unbind(self: SparseTensor, dim: int = 0) -> tuple[Tensor, ...]:
+    return tuple(_select(self, dim, index) for index in range(self.size(dim)))
+
+
 @rule("__getitem__")
 def _getitem(self: SparseTensor, index: Any) -> Tensor:
     found: Tensor = self
+    dim = 0
     for one in index if isinstance(index, tuple) else (index,):
-        if not isinstance(one, int) or isinstance(one, bool):
+        if isinstance(one, int) and not isinstance(one, bool):
+            found = found.select(dim, one)
+            continue
+        if one is None:
+            found = found.unsqueeze(dim)
+        elif not isinstance(one, slice) or one != slice(None):
             raise NotImplementedError(
-                f"__getitem__: expected ints for layout {self.layout}, got {index!r}"
+                f"__getitem__: expected ints, None and whole dims for layout {self.layout}, got "
+                f"{index!r}"
             )
-        found = found.select(0, one)
+        dim += 1
     return found
 
 
@@ -209,6 +221,9 @@ def _index_select(self: SparseTensor, dim: int, index: Tensor) -> SparseTensor:
     return coalesce(make(made, values_of(ordered).index_select(0, chosen)))
 
 
+rule("narrow_copy")(lambda x, dim, at, count: _index_select(x, dim, _C.arange(at, at + count)))
+
+
 def _resized(pattern: Coo, dim: int, size: int) -> Coo:
     sizes = (*pattern.size[:dim], size, *pattern.size[dim + 1 :])
     return Coo(pattern.indices, sizes, pattern.coalesced)
@@ -242,6 +257,11 @@ def _cat(tensors: Any, dim: int = 0) -> SparseTensor:
         total += pattern.size[dim]
     joined = _resized(Coo(_C.cat(columns, 1), first.size, False), dim, total)
     return make(joined, _C.cat([values_of(one) for one in parts]))
+
+
+@rule("stack")
+def _stack(tensors: Any, dim: int = 0) -> SparseTensor:
+    return _cat([_unsqueeze(_coo("stack", one), dim) for one in tensors], dim)
 
 
 def _coo(name: str, value: Any) -> SparseTensor:
