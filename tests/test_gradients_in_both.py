@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from libraries import both
 
+import weft
+
 
 @both
 @pytest.mark.parametrize("dtype", ["int64", "bool", "float64"])
@@ -153,3 +155,56 @@ def test_second_derivatives_of_products_with_zeros(lib: Any, include_self: bool)
 
     assert lib.autograd.gradcheck(product, (start, source))
     assert lib.autograd.gradgradcheck(product, (start, source))
+
+
+WRITES = {
+    "add_": lambda part: part.add_(1),
+    "zero_": lambda part: part.zero_(),
+    "copy_": lambda part: part.copy_(part + 1),
+    "a part": lambda part: part[0].fill_(3),
+    "assignment": lambda part: part.__setitem__(0, 3),
+    "unsqueeze_": lambda part: part.unsqueeze_(0),
+}
+
+
+@both
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("leaf", [True, False])
+def test_views_without_history_of_what_requires_grad(lib: Any, leaf: bool, write: str) -> None:
+    x = lib.ones(2, 3, requires_grad=True)
+    base = x if leaf else x * 1
+    with lib.no_grad():
+        part, whole_numbers = base[0], base.view(lib.int32)[0]
+    assert part.requires_grad and part.is_leaf and not whole_numbers.requires_grad
+    with pytest.raises(RuntimeError):
+        WRITES[write](part)
+    (part * 2).sum().backward()
+    assert part.grad is None and x.grad is None
+    WRITES[write](whole_numbers)
+    with lib.no_grad():
+        WRITES[write](base[1])
+
+
+@pytest.mark.parametrize("name", ["unbind", "split", "chunk", "tensor_split", "iteration"])
+def test_writes_into_one_of_several_views(name: str) -> None:
+    """PyTorch refuses some of them: docs/differences.md."""
+    parts = {
+        "unbind": lambda x: x.unbind(),
+        "split": lambda x: x.split([1, 2]),
+        "chunk": lambda x: x.chunk(3),
+        "tensor_split": lambda x: x.tensor_split(2),
+        "iteration": list,
+    }[name]
+
+    def written(x: weft.Tensor, scale: weft.Tensor) -> weft.Tensor:
+        whole = x * 1
+        first, second, *_ = parts(whole)
+        first.mul_(scale)
+        whole[:, 0].mul_(x[0, 1])
+        second.mul_(first.sum())
+        return whole
+
+    x = weft.arange(1.0, 7.0, dtype=weft.float64).reshape(3, 2).requires_grad_()
+    scale = weft.tensor([2.0, 3.0], dtype=weft.float64, requires_grad=True)
+    assert weft.autograd.gradcheck(written, (x, scale))
+    assert weft.autograd.gradgradcheck(written, (x, scale))

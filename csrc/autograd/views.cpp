@@ -167,13 +167,17 @@ Tensor ViewGeometry::fold_view(const Tensor& grad) const {
 
 void mark_view(const Tensor& view, const Tensor& base) {
   if (base.impl()->inference) return;
+  if (is_differentiable(base.dtype()) && !is_differentiable(view.dtype())) return;
   const AutogradMeta* base_meta = meta_of(base);
   AutogradMeta& meta = ensure_meta(view);
-  meta.base = base_meta && base_meta->base.defined() ? base_meta->base : base;
-  meta.made_without_grad = !grad_enabled();
+  const bool of_view = base_meta && base_meta->base.defined();
+  meta.base = of_view ? base_meta->base : base;
+  meta.made_without_grad = !grad_enabled() || (of_view && base_meta->made_without_grad);
   if (const AutogradMeta* root = meta_of(meta.base)) {
+    // Without history: gradients end there, and writes that the base would not record are refused.
+    meta.requires_grad = !grad_enabled() && root->requires_grad;
     // A view of a stale view is as old as that.
-    const AutogradMeta& source = base_meta && base_meta->base.defined() ? *base_meta : *root;
+    const AutogradMeta& source = of_view ? *base_meta : *root;
     meta.epoch.store(source.epoch.load(std::memory_order_acquire), std::memory_order_release);
   }
 }
