@@ -233,7 +233,7 @@ PURPOSES = (
     Purpose(
         "transforms of functions",
         1_600,
-        2_914,
+        2_918,
         "src/weft/func/* src/weft/autograd/forward_ad.py",
     ),
     Purpose(

@@ -8,6 +8,7 @@ from weft import _C
 from weft._C import Tensor
 from weft._functions.out import casting_takes_out, takes_out
 from weft._runtime.named_results import shown_as
+from weft._runtime.samples import whole
 from weft._runtime.torch_function import declare as _declare
 
 _aten = _C._aten
@@ -42,10 +43,10 @@ def ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool 
     tensor(0, dtype=torch.int32)
     """
     found = LDLEx(*_aten._ldl_factor(input, hermitian))
-    if check_errors and bool(found.info.any()):
+    info = whole(found.info)
+    if check_errors and bool(info.any()):
         raise _C.LinAlgError(
-            "ldl_factor: expected regular matrices, got a singular one (block "
-            f"{int(found.info.max())})"
+            f"ldl_factor: expected regular matrices, got a singular one (block {int(info.max())})"
         )
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -121,11 +122,8 @@ def _count(
         inside = inside & (values >= side[0]) & (values <= side[-1]) & (at >= 0) & (at < shape[d])
         place = place * shape[d] + at
     heights = _C.ones_like(points[:, 0]) if weights is None else weights.to(points.dtype)
-    total = 1
-    for size in shape:
-        total *= size
-    flat = _C.zeros(total, dtype=points.dtype).scatter_add(0, place[inside], heights[inside])
-    hist = flat.reshape(shape)
+    place, heights = (each.masked_fill(inside.logical_not(), 0) for each in (place, heights))
+    hist = heights.new_zeros(math.prod(shape)).scatter_add(0, place, heights).reshape(shape)
     if density:
         hist = hist / hist.sum()
         for d, side in enumerate(sides):

@@ -11,6 +11,7 @@ from weft import _C
 from weft._C import Size, Tensor
 from weft._functions.out import takes_out
 from weft._runtime.argument_types import Ints as _Ints
+from weft._runtime.samples import whole
 from weft._runtime.torch_function import declare as _declare
 
 
@@ -275,9 +276,8 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     if min(sizes, default=0) < 0:
         raise ValueError(f"unravel_index: expected sizes >= 0, got {tuple(sizes)}")
     count = math.prod(sizes)
-    if (indices.numel() and int(indices.max()) >= count) or (
-        indices.numel() and int(indices.min()) < 0
-    ):
+    given = whole(indices)
+    if given.numel() and not (int(given.min()) >= 0 and int(given.max()) < count):
         raise ValueError(f"unravel_index: expected indices in [0, {count - 1}], got others")
     result = []
     indices = indices.to(_C.int64)

@@ -9,6 +9,7 @@ from weft import _C, fft
 from weft._C import Tensor
 from weft._functions.padding import pad
 from weft._runtime.exports import list_own as _list_own
+from weft._runtime.samples import whole
 from weft._runtime.torch_function import declare as _declare
 
 # ---- windows ----
@@ -248,19 +249,19 @@ def istft(
         frames = fft.ifft(spectra, norm=norm)
     else:  # the second half of a real signal's spectrum is the first one's mirror
         frames = fft.irfft(spectra[..., : n_fft // 2 + 1], n_fft, norm=norm)
-    whole = _whole_window("istft", window, win_length, n_fft, _real_dtype(input))
+    taper = _whole_window("istft", window, win_length, n_fft, _real_dtype(input))
     count = frames.size(1)
     total = n_fft + hop * (count - 1)
     positions = (_C.arange(count) * hop).unsqueeze(1) + _C.arange(n_fft)
     positions = positions.reshape(-1)
-    signal = (frames * whole).flatten(1)
+    signal = (frames * taper).flatten(1)
     signal = signal.new_zeros((signal.size(0), total)).index_add(1, positions, signal)
-    weight = (whole * whole).expand(count, -1).reshape(-1)
+    weight = (taper * taper).expand(count, -1).reshape(-1)
     weight = weight.new_zeros(total).index_add(0, positions, weight)
     start = n_fft // 2 if center else 0
     end = start + length if length is not None else total - start
     signal, weight = signal[:, start:end], weight[start:end]
-    if weight.numel() and not bool((weight.detach().abs() > 1e-11).all()):
+    if weight.numel() and not bool((whole(weight).detach().abs() > 1e-11).all()):
         raise RuntimeError("istft: expected windows that leave no gap, got one that is 0 there")
     signal = signal / weight
     if length is not None and signal.size(1) < length:

@@ -114,7 +114,11 @@ def _cat(level: Level, op: Operator, given: Sequence[Any]) -> Any:
 
 @rule("as_strided")
 def _as_strided(level: Level, op: Operator, given: Sequence[Any]) -> Any:
-    level.unsupported("as_strided(), which counts from the beginning of a storage")
+    """Strides and offset are those of the first sample, as far from its storage's beginning."""
+    samples, sizes, strides, *offset = level.expanded(given[0]), *given[1:]
+    strides = [samples.stride(0), *strides]
+    with level.outside():
+        return level.wrap(op.call([samples, [level.size, *sizes], strides, *offset]))
 
 
 @rule(
