@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from libraries import both
 
 import weft
 from weft._runtime.annotations import annotations_in
@@ -44,6 +45,26 @@ def test_a_series_fills_an_out_of_as_many_elements(function: Any, args: Any, wan
     longer = weft.empty(0)
     function(*args, out=longer)
     assert longer.tolist() == wanted
+
+
+@both
+@pytest.mark.filterwarnings("ignore:Truncating")
+def test_slices_clip_ints_of_any_size(lib: Any) -> None:
+    x = lib.arange(6).reshape(2, 3)
+    for index in (slice(2**64), slice(-(2**70), 1), (slice(None), slice(1, 2**100))):
+        assert x[index].tolist() == x.numpy()[index].tolist()
+    x[:, 2 : 2**64] = 7
+    assert x.tolist() == [[0, 1, 7], [3, 4, 7]]
+
+
+@both
+def test_names_of_types_and_objects(lib: Any) -> None:
+    given = [1, "a", [1], int, len, {}.get, 2.5, None, same, np.float32, math.sqrt]
+    assert [lib.typename(one) for one in given] == [
+        "int", "str", "list", "int", "len", "dict.get", "float", "NoneType", f"{__name__}.same",
+        "numpy.float32", "math.sqrt",
+    ]  # fmt: skip
+    assert lib.typename(lib.ones(1)) == "torch.FloatTensor"
 
 
 @pytest.mark.parametrize("dtype", [weft.float16, weft.bfloat16])

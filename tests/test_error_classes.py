@@ -174,6 +174,21 @@ CALLS: dict[str, tuple[type[Exception], Call]] = {
         )
         for name in ("vjp", "jvp", "jacobian")
     },
+    **{
+        f"2**64 for {name}": (OverflowError, lambda t, F, name=name: LARGE[name](t))
+        for name in ("operand", "comparison", "exponent", "value", "limit", "end")
+    },
+    "likelihood of numbers": (TypeError, lambda t, F: F.gaussian_nll_loss(1.0, 2.0, 1.0)),
+}
+
+#: calls with an int that no int64 holds
+LARGE: dict[str, Callable[[Any], Any]] = {
+    "operand": lambda t: t.ones(2) * 2**64,
+    "comparison": lambda t: t.ones(2) < 2**64,
+    "exponent": lambda t: t.ones(2).pow(-(2**64)),
+    "value": lambda t: t.full((2,), 2**64),
+    "limit": lambda t: t.ones(2).clamp(max=2**64),
+    "end": lambda t: t.arange(2**64),
 }
 
 

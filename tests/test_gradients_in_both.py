@@ -208,3 +208,12 @@ def test_writes_into_one_of_several_views(name: str) -> None:
     scale = weft.tensor([2.0, 3.0], dtype=weft.float64, requires_grad=True)
     assert weft.autograd.gradcheck(written, (x, scale))
     assert weft.autograd.gradgradcheck(written, (x, scale))
+
+
+@both
+def test_second_derivatives_at_the_edge_of_entr(lib: Any) -> None:
+    x = lib.tensor([0.0, 0.5, -1.0], dtype=lib.float64, requires_grad=True)
+    (first,) = lib.autograd.grad(lib.special.entr(x).sum(), x, create_graph=True)
+    assert first[0] == float("inf") and first[2].isnan()
+    (second,) = lib.autograd.grad(first.sum(), x)
+    assert second.tolist() == [-float("inf"), -2, 1]

@@ -75,7 +75,7 @@ Item classify(PyObject* object) {
 std::optional<int64_t> slice_bound(PyObject* object) {
   if (object == Py_None) return {};
   int64_t value;
-  if (to_int(object, &value)) return value;
+  if (!PyLong_Check(object) && to_int(object, &value)) return value;
   if (PyIndex_Check(object)) {
     // Python's slices clip ints of any size, and take True and False.
     Py_ssize_t clipped = PyNumber_AsSsize_t(object, nullptr);

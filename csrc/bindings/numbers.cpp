@@ -16,7 +16,7 @@ int64_t long_value(PyObject* number) {
   int64_t value = PyLong_AsLongLongAndOverflow(number, &overflow);
   if (overflow != 0) {
     Object text = Object::checked(PyObject_Str(number));
-    fail(ErrorKind::Value,
+    fail(ErrorKind::Overflow,
          str("int: expected a number in [-2**63, 2**63 - 1], got ", utf8(text.get())));
   }
   if (value == -1 && PyErr_Occurred()) throw PythonError{};

@@ -2,6 +2,7 @@
 #include "native_indexing.h"
 #include "native_layout.h"
 #include "ops/index_plan.h"
+#include "ops/views.h"
 
 namespace weft::native {
 namespace {
@@ -42,18 +43,18 @@ std::vector<int64_t> nonzero_elements(const Tensor& tensor) {
   return found;
 }
 
-// Where elements lie, given in their order: the lines before an element are counted up, since
-// dividing its number takes longer.
+// Where elements lie, given in their order, one column for each dimension: the lines before an
+// element are counted up, since dividing its number takes longer.
 void write_places(const std::vector<int64_t>& elements, IntList sizes, int64_t* to) {
-  const size_t last = sizes.size() - 1;
+  const size_t last = sizes.size() - 1, count = elements.size();
   Dims line(last);
   int64_t begin = 0;
   for (const int64_t element : elements) {
     for (; element >= begin + sizes[last]; begin += sizes[last]) {
       for (size_t d = last; d-- > 0 && ++line[d] == sizes[d];) line[d] = 0;
     }
-    to = std::copy_n(line.data(), last, to);
-    *to++ = element - begin;
+    for (size_t d = 0; d < last; ++d) to[d * count] = line[d];
+    (to++)[last * count] = element - begin;
   }
 }
 
@@ -72,11 +73,10 @@ void check_mask(const char* op, const Tensor& mask) {
 
 Tensor nonzero(const Tensor& self) {
   const std::vector<int64_t> found = nonzero_elements(in_order(self));
-  const auto count = static_cast<int64_t>(found.size());
-  const int64_t sizes[] = {count, self.dim()};
-  Tensor out = Tensor::empty(sizes, DType::I64, self.device(), "nonzero");
-  if (self.dim() > 0) write_places(found, self.sizes(), out.data_as<int64_t>());
-  return out;
+  const int64_t sizes[] = {self.dim(), static_cast<int64_t>(found.size())};
+  const Tensor columns = Tensor::empty(sizes, DType::I64, self.device(), "nonzero");
+  if (self.dim() > 0) write_places(found, self.sizes(), columns.data_as<int64_t>());
+  return columns.with_layout(views::transpose(columns.layout(), 0, 1));
 }
 
 Tensor masked_select(const Tensor& self, const Tensor& mask) {

@@ -463,7 +463,7 @@ def _frequencies(positions: Tensor, n: int, d: float, dtype: Any, requires_grad:
     kind = _C.get_default_dtype() if dtype is None else dtype
     if not (kind.is_floating_point or kind.is_complex):
         raise RuntimeError(f"fftfreq: expected a floating or complex dtype, got {kind}")
-    result = (positions * (1.0 / (n * d))).to(kind)
+    result = (positions * (1.0 / (n * d) if n * d else math.inf)).to(kind)
     return result.requires_grad_() if requires_grad else result
 
 

@@ -130,7 +130,7 @@ _native(
     "pointwise",
     promotion="floating",
     dtypes=FLOATS,
-    grad={"self": "grad * where(self > 0, -self.log() - 1, where(self == 0, inf, nan))"},
+    grad={"self": "grad * (-self.log() - 1)"},
     inplace=None,
 )
 def _entr(self: Any) -> Any:

@@ -384,11 +384,12 @@ def numel(input: Tensor) -> int:
 
 
 def typename(obj: Any) -> str:
-    """The dotted name of a type, "torch.FloatTensor" for tensors."""
+    """The dotted name of a function, class or object's class; "torch.FloatTensor" for tensors."""
     if isinstance(obj, Tensor):
         return obj.type()
-    kind = obj if isinstance(obj, type) else type(obj)
-    return f"{kind.__module__}.{kind.__qualname__}"
+    named = obj if hasattr(obj, "__qualname__") else type(obj)
+    module = getattr(named, "__module__", None)
+    return named.__qualname__ if module in (None, "builtins") else f"{module}.{named.__qualname__}"
 
 
 torch_function.declare(

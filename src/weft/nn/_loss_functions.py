@@ -425,7 +425,7 @@ def gaussian_nll_loss(
     tensor([0., 2.])
     """
     if isinstance(var, (float, int)):
-        var = input.detach().new_full(input.shape, float(var))
+        var = _C.full_like(input, float(var))
     if (var.detach() < 0).any():
         raise ValueError("gaussian_nll_loss: expected var >= 0, got negative values")
     if var.shape == input.shape[:-1]:
