@@ -41,6 +41,13 @@ constexpr int kRegisterFile = kBytes * (kBytes == 64 ? 32 : 16);
 constexpr int kRegisterFile = kBytes * 32;
 #endif
 
+// A number by that: with 2048 bytes, with 512, with fewer.
+template <int kBytes>
+constexpr int by_register_file(int of_2048, int of_512, int of_fewer) {
+  constexpr int kFile = kRegisterFile<kBytes>;
+  return kFile == 2048 ? of_2048 : kFile == 512 ? of_512 : of_fewer;
+}
+
 // run(bytes of a register, a constant; what is given) at the active level. `run` is a WEFT_INLINED
 // lambda that calls WEFT_INLINE bodies. Few arguments may be captured instead of given: in loops of
 // some elements it shows that they are read from memory.

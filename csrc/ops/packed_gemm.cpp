@@ -105,16 +105,10 @@ WEFT_INLINE void tile(const Task& t) {
     static constexpr auto of = table_##name<kStrips>(kAll), of_one = table_##name<1>(kAll); \
     return {kRows, kStrips, of.data(), of_one.data()};                                      \
   }
-#define DEFINE(level, target, width)                               \
-  constexpr int kFile_##level = kRegisterFile<width>;              \
-  DEFINE_TILES(level, Floats, target, width,                       \
-               (kFile_##level == 2048  ? 12                        \
-                : kFile_##level == 512 ? 6                         \
-                                       : 3))                       \
-  DEFINE_TILES(halves_##level, Int8Quads<ByHalves>, target, width, \
-               (kFile_##level == 2048  ? 12                        \
-                : kFile_##level == 512 ? 4                         \
-                                       : 2))
+#define DEFINE(level, target, width)                                              \
+  DEFINE_TILES(level, Floats, target, width, (by_register_file<width>(12, 6, 3))) \
+  DEFINE_TILES(halves_##level, Int8Quads<ByHalves>, target, width,                \
+               (by_register_file<width>(12, 4, 2)))
 WEFT_LEVELS(DEFINE)
 #undef DEFINE
 

@@ -134,12 +134,10 @@ struct TileShape {
 };
 template <class T, int Bytes>
 constexpr TileShape tile_shape() {
-  constexpr int kFile = kRegisterFile<Bytes>;
-  if (std::is_integral_v<T>) return {kFile < 512 ? 1 : 3, 1};  // four types: keep their code short
-  const bool wide_item = sizeof(T) == 8;
-  if (kFile == 2048) return wide_item ? TileShape{12, 1} : TileShape{12, 2};
-  if (kFile == 512) return wide_item ? TileShape{3, 1} : TileShape{6, 1};
-  return wide_item ? TileShape{1, 1} : TileShape{2, 1};
+  // Integers are of four types: their code is kept short.
+  if (std::is_integral_v<T>) return {by_register_file<Bytes>(3, 3, 1), 1};
+  if (sizeof(T) == 8) return {by_register_file<Bytes>(12, 3, 1), 1};
+  return {by_register_file<Bytes>(12, 6, 2), by_register_file<Bytes>(2, 1, 1)};
 }
 
 template <int Bytes, int Rows, int Vectors, class T>
