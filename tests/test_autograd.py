@@ -37,6 +37,129 @@ def test_gradients_of_normalised_rows_of_every_length(length: int, rows: int) ->
     weft.testing.assert_close(found, expected, rtol=1e-9, atol=1e-10)
 
 
+def scaled_rows(
+    x: weft.Tensor, weight: weft.Tensor, bias: weft.Tensor, eps: float = 1e-5
+) -> weft.Tensor:
+    """layer_norm in operators."""
+    over = list(range(-weight.dim(), 0))
+    centred = x - x.mean(over, keepdim=True)
+    return centred * (centred.square().mean(over, keepdim=True) + eps).rsqrt() * weight + bias
+
+
+def affine_rows(x: weft.Tensor, weight: weft.Tensor, bias: weft.Tensor) -> weft.Tensor:
+    return weft.nn.functional.layer_norm(x, weight.shape, weight, bias)
+
+
+@pytest.mark.parametrize("dtype", [weft.float64, weft.float32, weft.bfloat16])
+@pytest.mark.parametrize(
+    ("shape", "dims"),
+    [((1, 700), 1), ((70, 700), 1), ((3, 30, 2, 200), 2), ((4000, 9), 1), ((5, 25000), 1)]
+    + [((40,), 1), ((0, 4), 1), ((2, 0), 1)],
+)
+def test_gradients_of_scaled_normalised_rows(
+    shape: tuple[int, ...], dims: int, dtype: weft.dtype
+) -> None:
+    """Those of weight and bias are sums over blocks of rows, then over the blocks."""
+    weft.manual_seed(0)
+    ends = shape[len(shape) - dims :]
+    given = [weft.randn(*sizes, dtype=weft.float64).to(dtype) for sizes in (shape, ends, ends)]
+    upstream = weft.randn(*shape, dtype=weft.float64).to(dtype)
+    leaves = [each.clone().requires_grad_() for each in given]
+    exact = [each.double().requires_grad_() for each in given]
+    found = weft.autograd.grad(affine_rows(*leaves), leaves, upstream)
+    wanted = weft.autograd.grad(scaled_rows(*exact), exact, upstream.double())
+    for got, expected in zip(found, wanted, strict=True):
+        assert got.dtype == dtype and got.shape == expected.shape
+        if not got.numel():
+            continue
+        # A sum of n terms of about 1 that are rounded, and the sums that make each of the terms.
+        terms = got.numel() and upstream.numel() / got.numel()
+        bound = weft.finfo(dtype).eps * (8 + terms**0.5) * (1 + expected.abs().max().item())
+        weft.testing.assert_close(got.double(), expected, rtol=0, atol=8 * bound)
+
+
+def test_scaled_normalised_rows_have_second_and_third_derivatives() -> None:
+    given = [
+        weft.randn(*sizes, dtype=weft.float64, requires_grad=True) for sizes in ((3, 4), (4,), (4,))
+    ]
+    assert weft.autograd.gradcheck(affine_rows, given)
+    assert weft.autograd.gradgradcheck(affine_rows, given)
+
+    def second(x: weft.Tensor, weight: weft.Tensor, bias: weft.Tensor) -> Any:
+        result = affine_rows(x, weight, bias).sin().sum()
+        return weft.autograd.grad(result, (x, weight, bias), create_graph=True)
+
+    assert weft.autograd.gradgradcheck(second, given)
+
+
+@pytest.mark.parametrize("wanted", [(0,), (1,), (2,), (0, 2)])
+def test_scaled_normalised_rows_with_some_gradients(wanted: tuple[int, ...]) -> None:
+    given = [weft.randn(*sizes, dtype=weft.float64) for sizes in ((30, 7), (7,), (7,))]
+    for i in wanted:
+        given[i].requires_grad_()
+    leaves = [given[i] for i in wanted]
+    for mine, other in zip(
+        weft.autograd.grad(affine_rows(*given).sin().sum(), leaves),
+        weft.autograd.grad(scaled_rows(*given).sin().sum(), leaves),
+        strict=True,
+    ):
+        weft.testing.assert_close(mine, other)
+
+
+PARTS: dict[str, Any] = {
+    "select": lambda y: [y[i] for i in range(3)] + [y[:, 1], y[1]],
+    "slice": lambda y: [y[::2], y[:, 1:3], y[1:, :-1]],
+    "narrow": lambda y: [y.narrow(1, 1, 2), y.narrow(-1, -2, 2), y.narrow(0, 0, 3)],
+    "split": lambda y: [*y.split(2), *y.chunk(2, 1), *y.unbind(1)],
+    "diagonal": lambda y: [y.diagonal(), y.diagonal(1), y.t().diagonal(-2)],
+    "and the whole": lambda y: [y[0], y * 2, y[1], y.t(), y[2]],
+    "of a part": lambda y: [y[1:][0], y[1:][1:], y[0]],
+    "turned": lambda y: [*y.t().unbind(0), y.t()[1:3]],
+    "expanded": lambda y: [y[:, :1].expand(3, 5), y[:1] + y, y[0]],
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize("hooked", [False, True])
+def test_gradients_of_parts_are_added_to_what_has_come(name: str, hooked: bool) -> None:
+    x = weft.randn(3, 4, dtype=weft.float64, requires_grad=True)
+    seen = []
+
+    def through(x: weft.Tensor) -> weft.Tensor:
+        y = x * 2
+        if hooked:
+            y.register_hook(lambda grad: seen.append(grad) or grad * 1)
+            y.retain_grad()
+        parts = PARTS[name](y)
+        if hooked:
+            parts[0].register_hook(lambda grad: grad * 1)
+            parts[-1].retain_grad()
+        return sum((part**2).sin().sum() * (i + 1) for i, part in enumerate(parts))
+
+    assert weft.autograd.gradcheck(through, x)
+    result = through(x)
+    first = weft.autograd.grad(result, x, retain_graph=True)[0].clone()
+    assert weft.equal(weft.autograd.grad(result, x, retain_graph=True)[0], first)
+    (again,) = weft.autograd.grad(result, x, create_graph=True)
+    weft.testing.assert_close(again, first)
+    assert weft.autograd.gradgradcheck(through, x)
+
+
+def test_gradients_of_parts_leave_those_that_are_held() -> None:
+    """A gradient that came first may be somebody's: it is not written to."""
+    x = weft.ones(3, 2, requires_grad=True)
+    y = x * 1
+    upstream = weft.ones(3, 2)
+    (first,) = weft.autograd.grad([y, y[0]], [x], [upstream, weft.ones(2)])
+    assert first.tolist() == [[2, 2], [1, 1], [1, 1]] and upstream.tolist() == [[1, 1]] * 3
+    kept = []
+    z = x * 1
+    z.register_hook(kept.append)
+    weft.autograd.backward([z, z[1], z[2]], [upstream, weft.ones(2), weft.ones(2)])
+    assert x.grad.tolist() == [[1, 1], [2, 2], [2, 2]] == kept[0].tolist()
+    assert upstream.tolist() == [[1, 1]] * 3
+
+
 class TestLeaves:
     def test_gradient_accumulates(self) -> None:
         x, b = leaf(1, 2), weft.tensor([3.0, 4.0], dtype=weft.float64)

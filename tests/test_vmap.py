@@ -331,6 +331,19 @@ PROGRAMS: dict[str, Program] = {
     "columns": lambda t: t.vmap(t.func.jacfwd(lambda x: x.cumsum(0) ** 2))(data(t, 3, 4)),
     "hessians": lambda t: t.vmap(t.func.hessian(norm))(data(t, 3, 4)),
     "jacobian_of_vmap": lambda t: t.func.jacfwd(t.vmap(lambda x: x.prod()))(data(t, 2, 3)),
+    "grad_of_scaled_rows": lambda t: t.vmap(
+        t.func.grad(lambda w, b, x: norm(t.nn.functional.layer_norm(x, (4,), w, b)), (0, 1, 2)),
+        (None, None, 0),
+    )(data(t, 4), data(t, 4), data(t, 3, 5, 4)),
+    "grad_of_own_scaled_rows": lambda t: t.vmap(
+        t.func.grad(lambda w, x: norm(t.nn.functional.layer_norm(x, (4,), w, w)), (0, 1))
+    )(data(t, 3, 4), data(t, 3, 4)),
+    "grad_of_parts": lambda t: t.vmap(
+        t.func.grad(lambda x: sum(norm(each * (i + 1)) for i, each in enumerate((x[0], x[1:], x[1]))))
+    )(data(t, 3, 4, 2)),
+    "batched_vectors_of_parts": lambda t: t.vmap(
+        t.func.vjp(lambda x: x[0] * x[1] + x[1:3].sum(0), data(t, 4, 2))[1]
+    )(data(t, 3, 2)),
     "per_sample_gradients": per_sample_gradients,
     "ensemble": ensemble,
     "meta_gradient": meta_gradient,

@@ -6,6 +6,7 @@
 #include "autograd/autocast.h"
 #include "autograd/node.h"
 #include "autograd/out.h"
+#include "autograd/part.h"
 #include "core/error.h"
 
 namespace weft::autograd {

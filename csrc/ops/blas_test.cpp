@@ -151,6 +151,7 @@ TEST(blas_gemm_few_rows) {
       check_gemm<float>(m, 145, 261, Form::Rows, b, 2.f, 3.f, 1);
       check_gemm<float>(m, 20, 64, Form::Columns, b, 1.f, 0.f, 0);
       check_gemm<double>(m, 37, 19, Form::Gaps, b, 3., 1., 2);
+      for (int64_t k : {1, 2, 7, 8, 13}) check_gemm<float>(m, 5000, k, Form::Rows, b, 2.f, 3.f, 1);
     }
   }
   check_gemm<uint8_t>(1, 150, 70, Form::Rows, Form::Rows, 3, 1, 0);

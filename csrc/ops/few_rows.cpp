@@ -243,7 +243,9 @@ template <class T>
 void few_rows(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>& a,
               const Matrix<const T>& b, T beta, T* c, int64_t c_row) {
   constexpr int64_t kUnit = 16;  // elements of the widest vector of four bytes
-  const bool by_columns = b.row == 1 && (b.column != 1 || n == 1);
+  // Columns of less than a vector are turned into rows.
+  const bool turns = b.row == 1 && b.column != 1 && k < kUnit && k * sizeof(T) % 32 != 0;
+  const bool by_columns = b.row == 1 && (b.column != 1 || n == 1) && !turns;
   const int64_t line = by_columns ? (k + kUnit - 1) / kUnit * kUnit : k;
   const bool in_place = a.column == 1 && line == k && (by_columns || alpha == T(1));
   Scratch<T> packed(in_place ? 0 : m * line);
@@ -262,15 +264,17 @@ void few_rows(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>& a
   }
   // Columns of c stay in the nearest cache while the rows of b stream by.
   const int64_t panel = 4096 / m / 64 * 64;
+  Scratch<T> turned(turns ? k * panel : 0);
   for (int64_t j = 0; j < n; j += panel) {
     const int64_t width = std::min(panel, n - j);
+    if (turns) pack_rows<T>({b.data + j * b.column, 1, b.column}, k, width, turned.data(), panel);
     for (int64_t i = 0; i < m; ++i) {
       T* const to = c + i * c_row + j;
       for (int64_t l = 0; l < width; ++l)
         to[l] = beta == T(0) ? T(0) : static_cast<T>(beta * to[l]);
     }
     at_level([](auto bytes, auto... given) WEFT_INLINED { add_body<bytes()>(given...); }, m, width,
-             k, x, x_row, b.data + j, b.row, c + j, c_row);
+             k, x, x_row, turns ? turned.data() : b.data + j, turns ? panel : b.row, c + j, c_row);
   }
 }
 

@@ -229,15 +229,7 @@ TensorList unbind(const Tensor& self, int64_t dim) {
   TensorList pieces;
   const int64_t size = self.sizes()[dim];
   pieces.reserve(static_cast<size_t>(size));
-  // The gradient of a piece is as large as what it is taken from: many are taken from blocks.
-  const int64_t width = size > 32 ? static_cast<int64_t>(std::sqrt(size)) : size;
-  Tensor block = self;
-  for (int64_t i = 0; i < size; ++i) {
-    if (width < size && i % width == 0) {
-      block = ops::narrow(self, dim, i, std::min(width, size - i));
-    }
-    pieces.push_back(ops::select(block, dim, i % width));
-  }
+  for (int64_t i = 0; i < size; ++i) pieces.push_back(ops::select(self, dim, i));
   return pieces;
 }
 

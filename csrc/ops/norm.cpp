@@ -1,9 +1,13 @@
-// Batch normalisation: each channel is a row of the tile programs, walked as the images lie.
+// Batch normalisation: each channel is a row of the tile programs, walked as the images lie. The
+// gradients of layer normalisation, by blocks of rows.
+#include "core/thread_pool.h"
 #include "native_convolution.h"
+#include "native_rows.h"
 #include "ops.h"
 #include "ops/factory.h"
 #include "ops/programs.h"
 #include "ops/support.h"
+#include "ops/views.h"
 
 namespace weft::native {
 namespace {
@@ -112,6 +116,63 @@ std::tuple<Tensor, Tensor, Tensor> _batch_norm_backward(const Tensor& grad_outpu
   Tensor results[] = {image_of(op, input), c.empty(vector, device), c.empty(vector, device)};
   run("_batch_norm_rows_backward", {&grad_output, &input, &w, &m, &r}, c, {}, results);
   return {results[0], c.flat(results[1]), c.flat(results[2])};
+}
+
+namespace {
+
+Tensor matrix(const Tensor& tensor, int64_t rows, int64_t columns) {
+  return ops::view(in_order(tensor), Dims{rows, columns});
+}
+
+// Rows [begin, end) of a matrix.
+Tensor rows_of(const Tensor& matrix, int64_t begin, int64_t end) {
+  return matrix.with_layout(views::slice(matrix.layout(), 0, begin, end, 1));
+}
+
+void run(const char* row, std::initializer_list<const Tensor*> inputs, int64_t dim,
+         std::span<Tensor> results) {
+  tile::run(*tile_ops::find(row),
+            {.inputs = {inputs.begin(), inputs.size()}, .dims = IntList(&dim, 1), .keepdim = true},
+            results);
+}
+
+void sum_rows(const Tensor& matrix, Tensor to) { run("sum_dim_IntList", {&matrix}, 0, {&to, 1}); }
+
+}  // namespace
+
+// A block of rows stays in the second cache from its gradient to the sums over its rows.
+std::tuple<Tensor, Tensor, Tensor> _layer_norm_affine_backward(
+    const Tensor& grad_output, const Tensor& input, const Tensor& weight, const Tensor& mean,
+    const Tensor& rstd, IntList, double) {
+  constexpr int64_t kElements = 24 * 1024, kLeast = 16;
+  const Device device = input.device();
+  const Tensor out = Tensor::empty(input.sizes(), input.dtype(), device),
+               to_weight = Tensor::empty(weight.sizes(), weight.dtype(), device),
+               to_bias = Tensor::empty(weight.sizes(), weight.dtype(), device);
+  const int64_t length = weight.numel(), rows = mean.numel();
+  const Tensor g = matrix(grad_output, rows, length), x = matrix(input, rows, length),
+               w = matrix(weight, 1, length), m = matrix(mean, rows, 1), r = matrix(rstd, rows, 1),
+               to = matrix(out, rows, length);
+  const int64_t each = std::max(kLeast, kElements / std::max<int64_t>(1, length));
+  const int64_t blocks = (rows + each - 1) / each;
+  const DType compute = compute_type(input.dtype());
+  const Tensor along = Tensor::empty(Dims{blocks, length}, compute, device),
+               total = Tensor::empty(Dims{blocks, length}, compute, device);
+  parallel_for(blocks, 1, [&](int64_t begin, int64_t end) {
+    const Tensor products = Tensor::empty(Dims{each, length}, compute, device);
+    for (int64_t block = begin; block < end; ++block) {
+      const int64_t first = block * each, last = std::min(first + each, rows);
+      const auto part = [&](const Tensor& all) { return rows_of(all, first, last); };
+      const Tensor grads = part(g), xs = part(x), ms = part(m), rs = part(r);
+      Tensor results[] = {part(to), rows_of(products, 0, last - first)};
+      run("_layer_norm_products", {&grads, &xs, &w, &ms, &rs}, 1, results);
+      sum_rows(results[1], rows_of(along, block, block + 1));
+      sum_rows(grads, rows_of(total, block, block + 1));
+    }
+  });
+  sum_rows(along, matrix(to_weight, 1, length));
+  sum_rows(total, matrix(to_bias, 1, length));
+  return {out, to_weight, to_bias};
 }
 
 }  // namespace weft::native

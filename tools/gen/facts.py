@@ -137,10 +137,10 @@ def _operand(type_: str) -> str:
 
 
 def _gradient(row: Row, schemas: Schemas) -> list[Any] | None:
-    """[argument, formula] in the order of the node's edges; None: one formula for several."""
-    if any(len(names) > 1 for names in row.grad):
+    """[argument, formula] in the order of the node's edges; None: only one formula for several."""
+    formulas = {names[0]: text for names, text in row.grad.items() if len(names) == 1}
+    if any(name not in formulas for name in row.differentiable):
         return None
-    formulas = {names[0]: text for names, text in row.grad.items()}
     known, translator = gradient_names(row.schema), Translator(row.key, schemas)
     return [
         [name, expression(translator.formula(formulas[name], known))] for name in row.differentiable

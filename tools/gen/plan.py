@@ -114,7 +114,10 @@ def _plan(
     plan = Plan(row, node, label, row.differentiable, [])
     if plan.has_list and len(plan.edges) > 1:
         raise FormulaError(f"{row.key}: expected a Tensor[] as the only argument with a gradient")
+    joint = {name for key in formulas if len(key) > 1 for name in key}
     for key, text in formulas.items():
+        if len(key) == 1 and key[0] in joint:
+            continue  # fusion groups have it
         expr = translator.formula(text, names)
         expr = _as_gradient(translator, row, key, expr)
         formula = Formula(key, expr, saved_by(expr))

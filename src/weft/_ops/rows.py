@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft._kernels.lang import exp, log, rsqrt
-from weft._ops.table import FLOATS, backward_of, body_of, ops
+from weft._ops.table import FLOATS, backward_of, backward_op, body_of, ops
 
 # ---- softmax ----
 
@@ -170,6 +170,8 @@ def _layer_norm_plain(row: Any, input: Any, eps: Any) -> Any:
     dtypes=FLOATS,
     dims="last_dims(len(normalized_shape))",
     grad={
+        "input, weight, bias": "_layer_norm_affine_backward(grad, input, weight, result1, result2, "
+        "normalized_shape, eps)",
         "input": "_layer_norm_backward(grad * weight, input, result1, result2, "
         "normalized_shape, eps)",
         "weight": "grad * _layer_norm(input, normalized_shape, eps)[0]",
@@ -206,6 +208,43 @@ def _layer_norm_backward(
     level = row.sum(grad_output) / row.length
     slope = row.sum(grad_output * normal) / row.length
     return (grad_output - level - normal * slope) * rstd
+
+
+@backward_of(
+    "_layer_norm_products(Tensor grad_output, Tensor input, Tensor weight, Tensor mean, "
+    "Tensor rstd, int[] dim) -> (Tensor, Tensor)",
+    "rowwise",
+    dtypes=FLOATS,
+    tags=("nondifferentiable",),
+    per_row=("mean", "rstd"),
+)
+def _layer_norm_products(
+    row: Any, grad_output: Any, input: Any, weight: Any, mean: Any, rstd: Any
+) -> Any:
+    """The gradient of _layer_norm_affine for its input; what sums to that for its weight."""
+    scale = row.value(rstd)
+    normal, grad = (input - row.value(mean)) * scale, grad_output * weight
+    level, slope = row.sum(grad) / row.length, row.sum(grad * normal) / row.length
+    return (grad - level - normal * slope) * scale, grad_output * normal
+
+
+backward_op(
+    "_layer_norm_affine_backward(Tensor grad_output, Tensor input, Tensor weight, Tensor mean, "
+    "Tensor rstd, int[] normalized_shape, float eps) -> (Tensor, Tensor, Tensor)",
+    doc="The gradients of _layer_norm_affine for input, weight and bias.",
+    constants=("mean", "rstd"),
+    grad={
+        "grad_output": "weight * _layer_norm_backward(grads[0], input, mean, rstd, "
+        "normalized_shape, eps) + grads[1] * _layer_norm(input, normalized_shape, eps)[0] "
+        "+ grads[2]",
+        "input": "_layer_norm_double(grads[0], grad_output * weight, input, mean, rstd, "
+        "normalized_shape, eps) + _layer_norm_backward(grad_output * grads[1], input, mean, rstd, "
+        "normalized_shape, eps)",
+        "weight": "grad_output * _layer_norm_backward(grads[0], input, mean, rstd, "
+        "normalized_shape, eps)",
+    },
+    shape="each(input, weight, weight)",
+)
 
 
 @backward_of(

@@ -246,7 +246,8 @@ def op(
     - bool_inputs, int_inputs: masks and indices, which take no part in promotion.
     - weak: numbers that take no part in promotion (int, float and bool arguments never do).
     - dims: an expression for the dimensions of a row, where no argument `dim` says them.
-    - grad: gradient formula by argument; "a, b" with a formula that gives a tuple.
+    - grad: gradient formula by argument; "a, b" with a formula that gives a tuple, beside which
+      those of "a" and "b" are what fusion groups take.
     - inplace_grad: formulas of the in-place form that read its result, not what it overwrites; used
       where the condition inplace_grad_when holds of the other arguments. Otherwise a node keeps a
       copy of what is overwritten.

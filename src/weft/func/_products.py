@@ -236,6 +236,17 @@ def _layer_norm_affine(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     return (_aten.add(_aten.mul(made, weight), bias), *statistics)
 
 
+@rule("_layer_norm_affine_backward")
+def _layer_norm_affine_backward(level: Level, op: Operator, given: Sequence[Any]) -> Any:
+    """The gradients one by one."""
+    grad, x, weight, *statistics, shape, eps = given
+    along = _aten.mul(grad, _aten._layer_norm(x, shape, eps)[0])
+    dims = list(range(grad.dim() - len(shape)))
+    sums = [_aten.sum(each, dims) if dims else each for each in (along, grad)]
+    scaled = _aten.mul(grad, weight)
+    return (_aten._layer_norm_backward(scaled, x, *statistics, shape, eps), *sums)
+
+
 @rule("_recurrent_layer")
 def _recurrent_layer(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     """The sequences of all samples are more sequences, where the weights are those of all."""
