@@ -169,7 +169,7 @@ PURPOSES = (
         "src/weft/storage.py src/weft/_tensor/storage_methods.py src/weft/_tensor/mapped.py "
         "src/weft/_runtime/fork_lock.py",
     ),
-    Purpose("core and autograd", 7_000, 7_153, "csrc/core/* csrc/autograd/*"),
+    Purpose("core and autograd", 7_000, 7_169, "csrc/core/* csrc/autograd/*"),
     Purpose(
         "overriding operators: __torch_function__",
         1_000,

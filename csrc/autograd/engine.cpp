@@ -75,7 +75,6 @@ class Engine {
   void run_tensor_hooks(const Hooks& hooks, TensorList& grads, const Node& node);
   void capture(uint32_t state, const TensorList& grads);
   void fill_missing(const Node& node, TensorList& grads);
-  bool add_part(const Node& node, const TensorList& grads);
   TensorList run_node(Node& node, TensorList grads);
   TensorList run_post_hooks(const Hooks& hooks, const Node& node, TensorList result,
                             const TensorList& grads);
@@ -296,24 +295,6 @@ TensorList recorded_apply(Node& node, TensorList grads) {
   return result;
 }
 
-// Adds the gradient of a part where that of the whole is being summed, without zeros around it.
-// False where nothing has come yet, or the sum may not change.
-bool Engine::add_part(const Node& node, const TensorList& grads) {
-  if (node.edges.size() != 1 || !node.edges[0] || grad_enabled() || anomaly_enabled()) return false;
-  const auto& [target, index] = node.edges[0];
-  const TensorList& sums = task_->states[task_->place(target.get())].grads;
-  if (sums.empty() || !sums[index].defined() || !grads[0].defined()) return false;
-  const Tensor &sum = sums[index], &grad = grads[0];
-  const bool fits = !sparse::is_sparse(sum) && !sparse::is_sparse(grad) &&
-                    grad.dtype() == sum.dtype() && grad.device() == sum.device();
-  const auto* const part = fits ? dynamic_cast<const Part*>(&node) : nullptr;
-  if (!part || !arith::is_private(sum) || !sum.is_contiguous()) return false;
-  const int64_t start = profiler::recording() ? profiler::now() : 0;
-  arith::add_into(part->of(sum), grad);
-  if (profiler::recording()) profiler::record(node.name(), {grad.sizes()}, start);
-  return true;
-}
-
 TensorList Engine::run_node(Node& node, TensorList grads) {
   if (!any_defined(grads)) return TensorList(node.edges.size());
   if (node.fill_missing && grads.size() > 1) fill_missing(node, grads);
@@ -390,7 +371,7 @@ void Engine::process(uint32_t place) {
     }
     return;
   }
-  if (!hooks && add_part(node, grads)) {
+  if (!hooks && add_part(node, grads, *task_)) {
     if (!options_.retain_graph) node.release_saved();
     return deliver(node.edges[0], {}, node.name());
   }
