@@ -243,7 +243,7 @@ template <class T>
 void few_rows(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>& a,
               const Matrix<const T>& b, T beta, T* c, int64_t c_row) {
   constexpr int64_t kUnit = 16;  // elements of the widest vector of four bytes
-  // Columns of less than a vector are turned into rows.
+  // Short columns are turned into rows, unless they fill vectors of 32 bytes.
   const bool turns = b.row == 1 && b.column != 1 && k < kUnit && k * sizeof(T) % 32 != 0;
   const bool by_columns = b.row == 1 && (b.column != 1 || n == 1) && !turns;
   const int64_t line = by_columns ? (k + kUnit - 1) / kUnit * kUnit : k;

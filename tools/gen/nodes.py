@@ -8,14 +8,15 @@ from gen.plan import Formula, Plan
 
 def declare(plan: Plan) -> list[str]:
     """The class of a node: what it keeps of the forward call, and what it does."""
-    bases = "Node, autograd::Part" if _is_part(plan) else "Node"
+    is_part = "part" in plan.row.tags
+    bases = "Node, autograd::Part" if is_part else "Node"
     lines = [f"// {plan.row.schema}", f"struct {plan.node} final : {bases} {{"]
     # Gradients may be missing where a formula takes them as optional arguments.
     if "partial_grads" in plan.row.tags:
         lines.append(f"  {plan.node}() {{ fill_missing = false; }}")
     lines.append(f'  const char* name() const override {{ return "{plan.label}"; }}')
     lines.append("  TensorList apply(TensorList grads) override;")
-    if _is_part(plan):
+    if is_part:
         names = ", ".join(f"{arg.name}_" for arg in plan.row.schema.args[1:])
         view = f"ops::{plan.row.schema.name}(whole, {names})"
         lines.append(f"  Tensor of(const Tensor& whole) const override {{ return {view}; }}")
@@ -30,13 +31,6 @@ def declare(plan: Plan) -> list[str]:
         lines.append(f"  void release_saved() override {{ {resets} }}")
     lines += [f"  {type_} {name}{_initial(type_)};" for type_, name in plan.members()]
     return [*lines, "};", ""]
-
-
-def _is_part(plan: Plan) -> bool:
-    """Whether the result is a view of distinct elements, and nothing else is done to a gradient."""
-    expr = plan.formulas[0].expr
-    parts = ("_select_backward", "_slice_backward", "_diagonal_backward")
-    return expr.kind == "op" and expr.value.name in parts and expr.args[0].value == "grad"
 
 
 def _initial(type_: str) -> str:

@@ -29,6 +29,7 @@ TAGS = frozenset(
         "relayout",  # writes sizes and strides of its first argument, and no element
         "partial_grads",  # its formula takes missing gradients as None
         "view_dtype",  # a view in another dtype
+        "part",  # a view of distinct elements: the engine adds its gradient in their places
         "may_give_input",  # where there is nothing to do, the result is the first argument itself
         "writes_statistics",  # in training, though the schema does not say so: arguments running_*
         "total",  # cannot raise, whatever the arguments of its types are

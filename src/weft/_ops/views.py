@@ -69,19 +69,21 @@ _view(
 _view(
     "select.int(Tensor(a) self, int dim, int index) -> Tensor(a)", "select",
     "_select_backward(grad, self.shape, dim, index)", "The part at `index` of the dimension `dim`.",
-    shape="without(self, dim)",
+    tags=("part",), shape="without(self, dim)",
 )  # fmt: skip
 _view(
     "slice.Tensor(Tensor(a) self, int dim=0, int? start=None, int? end=None, int step=1)"
     " -> Tensor(a)",
     "slice", "_slice_backward(grad, self.shape, dim, start, end, step)",
-    "Python's slice of the dimension `dim`.", shape="sliced(self, dim, start, end, step)",
+    "Python's slice of the dimension `dim`.", tags=("part",),
+    shape="sliced(self, dim, start, end, step)",
 )  # fmt: skip
 _view(
     "narrow(Tensor(a) self, int dim, int start, int length) -> Tensor(a)", "narrow",
     "_slice_backward(grad, self.shape, dim, start if start >= 0 else start + self.size(dim), "
     "(start if start >= 0 else start + self.size(dim)) + length, 1)",
-    "`length` entries of the dimension `dim`, from `start` on.", shape="resized(self, dim, length)",
+    "`length` entries of the dimension `dim`, from `start` on.", tags=("part",),
+    shape="resized(self, dim, length)",
 )  # fmt: skip
 _view(
     "expand(Tensor(a) self, int[] size, *, bool implicit=False) -> Tensor(a)", "expand", "grad",
@@ -98,7 +100,7 @@ _view(
 _view(
     "diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", "diagonal",
     "_diagonal_backward(grad, self.shape, offset, dim1, dim2)",
-    "The diagonal of two dimensions, as the last dimension.",
+    "The diagonal of two dimensions, as the last dimension.", tags=("part",),
 )  # fmt: skip
 _view(
     "unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", "unfold",
