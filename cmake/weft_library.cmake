@@ -65,6 +65,10 @@ if(TARGET weft_ops AND CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT WEFT_SANITIZE
   # Nobody reads the processor's flags: loops with comparisons and floor have vectors.
   target_compile_options(weft_ops PRIVATE -O3 -fno-math-errno -fno-trapping-math)
 endif()
+if(TARGET weft_ops AND WEFT_SANITIZE STREQUAL "ON")
+  # Locals of inlined kernels are many, and their scopes a third of the compiler's time.
+  target_compile_options(weft_ops PRIVATE -fno-sanitize-address-use-after-scope)
+endif()
 set_source_files_properties(${WEFT_KERNEL_OBJECTS} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
 
 target_include_directories(weft PUBLIC "${WEFT_GENERATED}")

@@ -40,6 +40,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 WHOLE_FILE = re.compile(r"^pytestmark = \[?pytest\.mark\.parity\b", re.MULTILINE)
+COMPARES = re.compile(r"\bparity\b|\blib\b")  # by a mark, or as a program in both libraries
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -72,10 +73,14 @@ def _may_compare(config: pytest.Config) -> bool:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """A file of which all tests compare with PyTorch imports it when it is collected."""
-    if collection_path.suffix != ".py" or _may_compare(config):
+    """A file of which all tests compare with PyTorch imports it when it is collected. With `-m parity` files
+    without such tests need not be imported."""
+    if collection_path.suffix != ".py":
         return None
-    return WHOLE_FILE.search(collection_path.read_text(encoding="utf-8")) is not None or None
+    text = collection_path.read_text(encoding="utf-8")
+    if config.getoption("markexpr") == "parity" and not COMPARES.search(text):
+        return True
+    return (not _may_compare(config) and WHOLE_FILE.search(text) is not None) or None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

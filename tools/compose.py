@@ -11,6 +11,7 @@ built weft._C; without it the weft that is installed compiles.
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib.util
 import os
 import sys
@@ -67,6 +68,7 @@ def main() -> None:
 
     from weft.jit.aot.compile import aot_compile
 
+    gc.disable()  # graphs are circles: walking all of them often is a sixth of the time
     entries = composed.load()
     functions = {each.schema.key: function for each, function in compiled(entries)}
     schemas = "\n".join(str(each.schema) for each in entries)
