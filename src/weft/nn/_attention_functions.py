@@ -8,10 +8,11 @@ from weft._runtime.torch_function import declare as _declare
 from weft.nn._dropout_functions import dropout
 
 _linear = _C._nn.linear
-
 _attention = _C._aten._attention
 
 __all__ = ["multi_head_attention_forward", "scaled_dot_product_attention"]
+
+_FORWARD = "multi_head_attention_forward"
 
 
 def scaled_dot_product_attention(
@@ -115,35 +116,13 @@ def multi_head_attention_forward(
     (torch.Size([2, 1, 4]), tensor([[[0.5000, 0.5000],
              [0.5000, 0.5000]]]))
     """
-    name = "multi_head_attention_forward"
-    if query.dim() not in (2, 3) or query.size(-1) != embed_dim_to_check:
-        raise AssertionError(
-            f"{name}: expected a query of 2 or 3 dimensions, the last {embed_dim_to_check}, "
-            f"got shape {tuple(query.shape)}"
-        )
-    if not query.dim() == key.dim() == value.dim():
-        raise AssertionError(
-            f"{name}: expected a key and a value of {query.dim()} dimensions as the query, got "
-            f"{key.dim()} and {value.dim()}"
-        )
-    if key.shape[:-1] != value.shape[:-1]:
-        raise AssertionError(
-            f"{name}: expected a key and a value of as many vectors, got {tuple(key.shape)} and "
-            f"{tuple(value.shape)}"
-        )
+    _check_inputs(query, key, value, embed_dim_to_check, num_heads)
     if (bias_k is None) != (bias_v is None):
-        raise AssertionError(f"{name}: expected both bias_k and bias_v or none, got one")
-    for mask in (attn_mask, key_padding_mask):
-        if mask is not None and mask.dtype != _C.bool and not mask.is_floating_point():
-            raise AssertionError(f"{name}: expected masks of bool or floats, got {mask.dtype}")
+        raise AssertionError(f"{_FORWARD}: expected both bias_k and bias_v or none, got one")
     if bias_k is not None and (static_k is not None or static_v is not None):
-        raise AssertionError(f"{name}: expected no bias_k and bias_v with static_k, got both")
-    if embed_dim_to_check % num_heads:
-        raise AssertionError(
-            f"{name}: expected num_heads that divides {embed_dim_to_check}, got {num_heads}"
-        )
+        raise AssertionError(f"{_FORWARD}: expected no bias_k and bias_v with static_k, got both")
     if is_causal and attn_mask is None:
-        raise RuntimeError(f"{name}: expected attn_mask with is_causal, got None")
+        raise RuntimeError(f"{_FORWARD}: expected attn_mask with is_causal, got None")
     one_input = query is key and key is value
     single = query.dim() == 2
     if single:
@@ -157,40 +136,56 @@ def multi_head_attention_forward(
         weights = separate if use_separate_proj_weight else in_proj_weight.chunk(3, 0)  # type: ignore[union-attr]
         biases = (None, None, None) if in_proj_bias is None else in_proj_bias.chunk(3, 0)
         q, k, v = (_linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases))
-    steps, batch = query.shape[:2]
-    extra = 0
+    batch = query.size(1)
     if bias_k is not None and bias_v is not None:
-        k = _C.cat([k, bias_k.expand(1, batch, -1)])
-        v = _C.cat([v, bias_v.expand(1, batch, -1)])
-        extra += 1
+        k, v = (_C.cat([x, y.expand(1, batch, -1)]) for x, y in ((k, bias_k), (v, bias_v)))
     q, k, v = (_heads(x, num_heads) for x in (q, k, v))
     k = k if static_k is None else static_k.unflatten(0, (batch, num_heads))
     v = v if static_v is None else static_v.unflatten(0, (batch, num_heads))
     if add_zero_attn:
         k, v = (_C.cat([x, x.new_zeros(batch, num_heads, 1, x.size(-1))], 2) for x in (k, v))
-        extra += 1
-    if key_padding_mask is not None and key_padding_mask.shape != (batch, k.size(2) - extra):
-        raise AssertionError(
-            f"{name}: expected a key_padding_mask of shape {(batch, k.size(2) - extra)}, got "
-            f"{tuple(key_padding_mask.shape)}"
-        )
+    extra = int(bias_k is not None) + int(add_zero_attn)
     mask = _mask(attn_mask, key_padding_mask, q, k.size(2), extra)
-    chance = dropout_p if training else 0.0
-    told = None
-    if need_weights:
-        scores = (q * q.size(-1) ** -0.5) @ k.transpose(-2, -1)
-        shares = (scores if mask is None else scores + mask).softmax(-1)
-        if chance > 0:
-            shares = dropout(shares, chance)
-        attended = shares @ v
-        told = shares.mean(1) if average_attn_weights else shares
-    else:
-        attended = scaled_dot_product_attention(q, k, v, mask, chance)
-    joined = attended.permute(2, 0, 1, 3).reshape(steps, batch, embed_dim_to_check)
-    output = _linear(joined, out_proj_weight, out_proj_bias)
+    attended, shares = _attended(q, k, v, mask, dropout_p if training else 0.0, need_weights)
+    output = _linear(attended.permute(2, 0, 1, 3).flatten(2), out_proj_weight, out_proj_bias)
+    if shares is not None and average_attn_weights:
+        shares = shares.mean(1)
     if single:
-        return output.squeeze(1), None if told is None else told.squeeze(0)
-    return output, told
+        return output.squeeze(1), None if shares is None else shares.squeeze(0)
+    return output, shares
+
+
+def _check_inputs(query: Tensor, key: Tensor, value: Tensor, size: int, heads: int) -> None:
+    if query.dim() not in (2, 3) or query.size(-1) != size:
+        raise AssertionError(
+            f"{_FORWARD}: expected a query of 2 or 3 dimensions, the last {size}, "
+            f"got shape {tuple(query.shape)}"
+        )
+    if not query.dim() == key.dim() == value.dim():
+        raise AssertionError(
+            f"{_FORWARD}: expected a key and a value of {query.dim()} dimensions as the query, got "
+            f"{key.dim()} and {value.dim()}"
+        )
+    if key.shape[:-1] != value.shape[:-1]:
+        raise AssertionError(
+            f"{_FORWARD}: expected a key and a value of as many vectors, got {tuple(key.shape)} "
+            f"and {tuple(value.shape)}"
+        )
+    if size % heads:
+        raise AssertionError(f"{_FORWARD}: expected num_heads that divides {size}, got {heads}")
+
+
+def _attended(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, chance: float, need_weights: bool
+) -> tuple[Tensor, Tensor | None]:
+    """Sums of the values [n, heads, t, e / heads], and their weights where asked for."""
+    if not need_weights:
+        return scaled_dot_product_attention(q, k, v, mask, chance), None
+    scores = (q * q.size(-1) ** -0.5) @ k.transpose(-2, -1)
+    shares = (scores if mask is None else scores + mask).softmax(-1)
+    if chance > 0:
+        shares = dropout(shares, chance)
+    return shares @ v, shares
 
 
 def _heads(x: Tensor, heads: int) -> Tensor:
@@ -203,18 +198,20 @@ def _mask(
 ) -> Tensor | None:
     """Both masks as one that is added to the scores [n, heads, t, keys]; `extra` keys are free."""
     batch, heads, steps, _ = q.shape
-    mask = None
-    if attn_mask is not None:
-        mask = _additive(attn_mask, q)
+    mask = None if attn_mask is None else _additive(attn_mask, q)
+    if mask is not None:
         shape = (batch * heads, steps, keys - extra)
         if mask.shape not in (shape, shape[1:]):
             raise RuntimeError(
-                "multi_head_attention_forward: expected attn_mask of shape "
-                f"{shape[1:]} or {shape}, got {tuple(mask.shape)}"
+                f"{_FORWARD}: expected attn_mask of shape {shape[1:]} or {shape}, got "
+                f"{tuple(mask.shape)}"
             )
         if mask.dim() == 3:
             mask = mask.reshape(batch, heads, steps, keys - extra)
     if padding is not None:
+        if padding.shape != (batch, keys - extra):
+            shapes = f"shape {(batch, keys - extra)}, got {tuple(padding.shape)}"
+            raise AssertionError(f"{_FORWARD}: expected a key_padding_mask of {shapes}")
         of_keys = _additive(padding, q).reshape(batch, 1, 1, keys - extra)
         mask = of_keys if mask is None else mask + of_keys
     if mask is not None and extra:
@@ -223,8 +220,10 @@ def _mask(
 
 
 def _additive(mask: Tensor, q: Tensor) -> Tensor:
-    if mask.dtype != _C.bool:
+    if mask.is_floating_point():
         return mask
+    if mask.dtype != _C.bool:
+        raise AssertionError(f"{_FORWARD}: expected masks of bool or floats, got {mask.dtype}")
     return _C.zeros(mask.shape, dtype=q.dtype, device=q.device).masked_fill(mask, float("-inf"))
 
 
