@@ -335,6 +335,10 @@ PROGRAMS: dict[str, Program] = {
         t.func.grad(lambda w, b, x: norm(t.nn.functional.layer_norm(x, (4,), w, b)), (0, 1, 2)),
         (None, None, 0),
     )(data(t, 4), data(t, 4), data(t, 3, 5, 4)),
+    "grad_of_groups": lambda t: t.vmap(
+        t.func.grad(lambda w, b, x: norm(t.nn.functional.group_norm(x, 2, w, b)), (0, 1, 2)),
+        (None, 0, 0),
+    )(data(t, 4), data(t, 3, 4), data(t, 3, 5, 4, 2)),
     "grad_of_own_scaled_rows": lambda t: t.vmap(
         t.func.grad(lambda w, x: norm(t.nn.functional.layer_norm(x, (4,), w, w)), (0, 1))
     )(data(t, 3, 4), data(t, 3, 4)),

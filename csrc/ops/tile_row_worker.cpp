@@ -150,6 +150,12 @@ void RowWorker::read_given(int slot) {
   const uint8_t number = walk_.operand_of[walk_.program.slots[slot].index];
   const RowOperand& operand = walk_.operands[number];
   const size_t item = walk_.slot_item(slot);
+  if (operand.outer.size() == 1 && operand.outer[0] == static_cast<int64_t>(item) &&
+      !operand.view.convert) {
+    const char* from = origins_[number] + outer_.offset(operand.outer);
+    std::memcpy(values_[slot], from, static_cast<size_t>(count_) * item);
+    return widen(slot);
+  }
   Cursor place = outer_;
   for (int64_t row = 0; row < count_; ++row, place.advance(walk_.outer, 1)) {
     void* const both[] = {values_[slot] + static_cast<size_t>(row) * item,

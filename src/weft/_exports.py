@@ -73,7 +73,7 @@ _NAMES_OF_MODULES = {
     "nn._embedding_functions": "embedding_renorm_",
     "nn._operators.layers": "_convolution _convolution_mode affine_grid_generator alpha_dropout "
     "alpha_dropout_ batch_norm_stats convolution dropout_ embedding_bag feature_alpha_dropout "
-    "feature_alpha_dropout_ feature_dropout feature_dropout_ group_norm instance_norm "
+    "feature_alpha_dropout_ feature_dropout feature_dropout_ instance_norm "
     "native_batch_norm native_dropout native_group_norm native_layer_norm",
     "nn._operators.losses": "cosine_embedding_loss ctc_loss hinge_embedding_loss kl_div "
     "margin_ranking_loss poisson_nll_loss triplet_margin_loss",

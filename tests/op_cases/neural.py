@@ -105,6 +105,18 @@ case("batch_norm", [
     S(A((5, 3)), None, None, None, None, True, 0.1, 1e-5, False),
 ], _batch_norm, tolerance=100)  # fmt: skip
 
+
+def _group_norm(x: np.ndarray, groups: int, w: Any = None, b: Any = None, eps: float = 1e-5, _: bool = True) -> np.ndarray:
+    rows = x.reshape(x.shape[0], groups, -1)
+    y = ((rows - rows.mean(2, keepdims=True)) / np.sqrt(rows.var(2, keepdims=True) + eps)).reshape(x.shape)
+    shape = (1, -1) + (1,) * (x.ndim - 2)
+    return y * (1 if w is None else w.reshape(shape)) + (0 if b is None else b.reshape(shape))
+
+
+case("group_norm", [S(A((2, 6, 3)), 2), S(A((3, 4, 2, 5)), 2, A((4,)), A((4,)), 1e-3)], _group_norm, tolerance=20,
+     fails=(Fails(S(A((2, 5)), 2), RuntimeError, "group_norm: expected groups that divide the channels of [n, c, ...], got 2 groups for shape (2, 5)"),
+            Fails(S(A((2, 4)), 2, A((3,))), RuntimeError, "group_norm: expected weight of shape (4,), got (3,)")))  # fmt: skip
+
 # ---- losses ----
 _REDUCE = (lambda x: x, np.mean, np.sum)
 

@@ -1,11 +1,11 @@
-"""Convolution, pooling, batch norm."""
+"""Convolution, pooling, batch norm, group norm."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from weft._kernels.lang import rsqrt
-from weft._ops.table import FLOATS, backward_of, backward_op, op
+from weft._ops.table import FLOATS, backward_of, backward_op, body_of, op, ops
 
 op(
     "conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, int[2] padding=0, "
@@ -185,6 +185,14 @@ backward_op(
 )
 
 
+def _moments(row: Any, input: Any) -> tuple[Any, Any, Any]:
+    """The mean, what differs from it, and the sum of its squares."""
+    mean = row.sum(input) / row.length
+    centred = input - mean
+    rest = row.sum(centred)  # by what the mean was rounded
+    return mean, centred, row.sum(centred * centred) - rest * rest / row.length
+
+
 @backward_of(
     "_batch_norm_rows(Tensor input, Tensor weight, Tensor bias, int[] dim, float eps)"
     " -> (Tensor, Tensor, Tensor, Tensor)",
@@ -196,10 +204,7 @@ backward_op(
 def _batch_norm_rows(row: Any, input: Any, weight: Any, bias: Any, eps: Any) -> Any:
     """Channels brought to mean 0 and variance 1, then scaled and shifted; their means, inverse
     deviations, and sums of squares around the mean."""
-    mean = row.sum(input) / row.length
-    centred = input - mean
-    rest = row.sum(centred)  # by what the mean was rounded
-    squares = row.sum(centred * centred) - rest * rest / row.length
+    mean, centred, squares = _moments(row, input)
     invstd = rsqrt(squares / row.length + eps)
     return centred * (invstd * row.value(weight)) + row.value(bias), mean, invstd, squares
 
@@ -242,3 +247,183 @@ backward_op(
     doc="The second gradients of batch norm.",
     tags=("composite",),
 )
+
+# ---- group norm ----
+
+
+@body_of(
+    "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, "
+    "float eps=1e-05, bool cudnn_enabled=True) -> Tensor",
+    tags=("by_channels",),
+    like="input",
+)
+def _group_norm(
+    input: Any, num_groups: Any, weight: Any, bias: Any, eps: Any, cudnn_enabled: Any
+) -> Any:
+    """Each group of channels (dimension 1) of each sample brought to mean 0 and variance 1, then
+    scaled by weight and shifted by bias, which have an element a channel."""
+    ops.check(
+        input.dim() >= 2 and num_groups >= 1 and input.shape[1] % num_groups == 0,
+        "group_norm: expected groups that divide the channels of [n, c, ...], got ", num_groups,
+        " groups for shape ", input.shape,
+    )  # fmt: skip
+    channels = input.shape[1:2]
+    ops.check(
+        weight is None or weight.shape == channels,
+        "group_norm: expected weight of shape ", channels, ", got ", weight.shape,
+    )  # fmt: skip
+    ops.check(
+        bias is None or bias.shape == channels,
+        "group_norm: expected bias of shape ", channels, ", got ", bias.shape,
+    )  # fmt: skip
+    ops.check(
+        (
+            (weight is None or weight.dtype == input.dtype)
+            and (bias is None or bias.dtype == input.dtype)
+        )
+        or (
+            (input.dtype == ops.float16 or input.dtype == ops.bfloat16)
+            and (weight is None or weight.dtype == ops.float32)
+            and (bias is None or bias.dtype == ops.float32)
+        ),
+        "group_norm: expected weight and bias of the input's dtype, or of float32 beside 16 bits, "
+        "for ", input.dtype,
+    )  # fmt: skip
+    return ops._group_norm(input, num_groups, weight, bias, eps)[0]
+
+
+backward_op(
+    "_group_norm(Tensor input, int groups, Tensor? weight, Tensor? bias, float eps)"
+    " -> (Tensor, Tensor, Tensor)",
+    doc="Group norm; also gives the means of the groups and their inverse deviations.",
+    grad={
+        "input, weight, bias": "_group_norm_backward(grad, input, weight, result1, result2, "
+        "groups, eps)"
+    },
+    tags=("by_channels",),
+    shape="each(input, [input[0], groups], [input[0], groups])",
+)
+
+
+@backward_of(
+    "_row_moments(Tensor input, int[] dim) -> (Tensor, Tensor)",
+    "rowwise",
+    dtypes=FLOATS,
+    tags=("nondifferentiable",),
+    per_row=("result0", "result1"),
+)
+def _row_moments(row: Any, input: Any) -> Any:
+    """Means and sums of squares around them."""
+    mean, _, squares = _moments(row, input)
+    return mean, squares
+
+
+@backward_of(
+    "_moments_of_parts(Tensor mean, Tensor squares, int[] dim, float count, float eps)"
+    " -> (Tensor, Tensor)",
+    "rowwise",
+    dtypes=FLOATS,
+    tags=("nondifferentiable",),
+    per_row=("result0", "result1"),
+)
+def _moments_of_parts(row: Any, mean: Any, squares: Any, count: Any, eps: Any) -> Any:
+    """The mean and the inverse deviation of parts of `count` elements each, given their moments."""
+    level, _, between = _moments(row, mean)
+    return level, rsqrt((row.sum(squares) / count + between) / row.length + eps)
+
+
+@backward_of(
+    "_scaled_rows(Tensor input, Tensor mean, Tensor scale, Tensor bias, int[] dim) -> Tensor",
+    "rowwise",
+    dtypes=FLOATS,
+    tags=("nondifferentiable",),
+    per_row=("mean", "scale", "bias"),
+)
+def _scaled_rows(row: Any, input: Any, mean: Any, scale: Any, bias: Any) -> Any:
+    """(input - mean) * scale + bias."""
+    return (input - row.value(mean)) * row.value(scale) + row.value(bias)
+
+
+@backward_of(
+    "_scaled_rows_sums(Tensor grad_output, Tensor input, Tensor mean, int[] dim)"
+    " -> (Tensor, Tensor)",
+    "rowwise",
+    dtypes=FLOATS,
+    tags=("nondifferentiable",),
+    per_row=("mean", "result0", "result1"),
+)
+def _scaled_rows_sums(row: Any, grad_output: Any, input: Any, mean: Any) -> Any:
+    """The gradients of _scaled_rows for bias and scale."""
+    return row.sum(grad_output), row.sum(grad_output * (input - row.value(mean)))
+
+
+@backward_of(
+    "_sums_of_parts(Tensor total, Tensor along, Tensor scale, Tensor rstd, int[] dim, float count)"
+    " -> (Tensor, Tensor)",
+    "rowwise",
+    dtypes=FLOATS,
+    tags=("nondifferentiable",),
+    per_row=("rstd", "result0", "result1"),
+)
+def _sums_of_parts(row: Any, total: Any, along: Any, scale: Any, rstd: Any, count: Any) -> Any:
+    """What _scaled_rows_backward takes off rows of parts of `count` elements each: the mean of
+    their scaled gradients, and of these along the centred elements, each over its variance."""
+    each, inverse = row.length * count, row.value(rstd)
+    along = row.sum(along * scale) / each
+    return row.sum(total * scale) / each, along * (inverse * inverse)
+
+
+@backward_of(
+    "_scaled_rows_backward(Tensor grad_output, Tensor input, Tensor mean, Tensor scale, "
+    "Tensor level, Tensor slope, int[] dim) -> Tensor",
+    "rowwise",
+    dtypes=FLOATS,
+    tags=("nondifferentiable",),
+    per_row=("mean", "scale", "level", "slope"),
+)
+def _scaled_rows_backward(
+    row: Any, grad_output: Any, input: Any, mean: Any, scale: Any, level: Any, slope: Any
+) -> Any:
+    """The gradient of _scaled_rows for input, whose moments mean and scale are made of."""
+    direct = grad_output * row.value(scale) - row.value(level)
+    return direct - (input - row.value(mean)) * row.value(slope)
+
+
+backward_op(
+    "_group_norm_backward(Tensor grad_output, Tensor input, Tensor? weight, Tensor mean, "
+    "Tensor rstd, int groups, float eps) -> (Tensor, Tensor, Tensor)",
+    doc="The gradients of _group_norm for input, weight and bias.",
+    constants=("mean", "rstd"),
+    grad={
+        "grad_output, input, weight": "_group_norm_double_backward(grads[0], grads[1], grads[2], "
+        "grad_output, input, weight, mean, rstd, groups, eps)"
+    },
+    shape="each(input, [input[1]], [input[1]])",
+)
+
+
+@backward_of(
+    "_group_norm_double_backward(Tensor ggi, Tensor ggw, Tensor ggb, Tensor grad_output, "
+    "Tensor input, Tensor? weight, Tensor mean, Tensor rstd, int groups, float eps)"
+    " -> (Tensor, Tensor, Tensor)"
+)
+def _group_norm_double_backward(
+    ggi: Any, ggw: Any, ggb: Any, grad_output: Any, input: Any, weight: Any, mean: Any, rstd: Any,
+    groups: Any, eps: Any,
+) -> Any:  # fmt: skip
+    """The second gradients of group norm."""
+    each = input.shape[1] // groups
+    vector, one = [groups, each, 1], [input.shape[0], groups, 1, 1]
+    shape = [input.shape[0], groups, each, -1]
+    scale = ops.ones_like(ggw)
+    if weight is not None:
+        scale = weight
+    w, along = scale.reshape(vector), ggw.reshape(vector)
+    x, g, gg = input.reshape(shape), grad_output.reshape(shape), ggi.reshape(shape)
+    m, r, dims = mean.reshape(one), rstd.reshape(one), x.shape[2:]
+    back = ops._layer_norm_backward(gg, x, m, r, dims, eps)
+    to_grad = w * back + along * ops._layer_norm(x, dims, eps)[0] + ggb.reshape(vector)
+    to_input = ops._layer_norm_double(gg, g * w, x, m, r, dims, eps)
+    to_input = to_input + ops._layer_norm_backward(g * along, x, m, r, dims, eps)
+    to_weight = (g * back).sum([0, 3]).reshape([-1])
+    return to_grad.reshape(input.shape), to_input.reshape(input.shape), to_weight

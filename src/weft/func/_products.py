@@ -217,13 +217,27 @@ def _batch_norm(level: Level, op: Operator, given: Sequence[Any]) -> Any:
         )
     if x.dim() < 2:
         raise Unbatchable
+    return _by_channels(level, op, x, [weight, bias, mean, variance, *given[5:]])
+
+
+@rule("group_norm")
+def _group_norm(level: Level, op: Operator, given: Sequence[Any]) -> Any:
+    """The groups of all samples are more groups."""
+    x, groups, *rest = given
+    if x.dim() < 2:
+        raise Unbatchable
+    return _by_channels(level, op, x, [groups * level.size, *rest])
+
+
+def _by_channels(level: Level, op: Operator, x: Tensor, rest: Sequence[Any]) -> Any:
+    """With the channels of all samples as channels, which all tensors of `rest` go by."""
     with level.outside():
         channels = _aten.flatten(_aten.movedim(level.expanded(x), 0, 1), 1, 2)
         flat = [
             each if not isinstance(each, Tensor) else _aten.reshape(level.expanded(each), (-1,))
-            for each in (weight, bias, mean, variance)
+            for each in rest
         ]
-        made = op.call([channels, *flat, *given[5:]])
+        made = op.call([channels, *flat])
         made = _aten.unflatten(made, 1, (level.size, x.shape[1]))
         return level.wrap(_aten.movedim(made, 1, 0))
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from weft import _C
 from weft._C import Tensor
 from weft._runtime.exports import list_own as _list_own
-from weft._runtime.program_state import is_scripting
 from weft._runtime.torch_function import declare as _declare
 from weft._tensor.limits import finfo
-from weft.nn._dtype_checks import check_length, check_one_dtype
+
+_group_norm = _C.group_norm
 
 
 def group_norm(
@@ -32,29 +32,7 @@ def group_norm(
     tensor([[[-1.,  1.],
              [-1.,  1.]]])
     """
-    if input.dim() < 2 or num_groups < 1 or input.size(1) % num_groups:
-        raise RuntimeError(
-            f"group_norm: expected groups that divide the channels of [n, c, ...], "
-            f"got {num_groups} groups for shape {tuple(input.shape)}"
-        )
-    result = _by_groups(input, num_groups, weight, bias, eps)
-    if is_scripting() or input.dim() != 4 or input.is_contiguous():  # programs stay fused
-        return result
-    turned = input.is_contiguous(memory_format=_C.channels_last)
-    return result.contiguous(memory_format=_C.channels_last) if turned else result
-
-
-def _by_groups(
-    input: Tensor, num_groups: int, weight: Tensor | None, bias: Tensor | None, eps: float
-) -> Tensor:
-    """group_norm in planes."""
-    _check_vectors(input, weight, bias)
-    each = input[:1].numel() // num_groups
-    half = input.dtype in (_C.float16, _C.bfloat16)  # computed in float32, and rounded once
-    groups = (input.float() if half else input).reshape(input.size(0), num_groups, each)
-    result = _C.layer_norm(groups, (groups.size(2),), None, None, eps)
-    result = _affine(result.reshape(input.shape), weight, bias)
-    return result.to(input.dtype) if half else result
+    return _group_norm(input, num_groups, weight, bias, eps)
 
 
 def instance_norm(
@@ -96,26 +74,7 @@ def instance_norm(
         )
     if running_mean is not None or running_var is not None:
         _move_running(input.detach(), running_mean, running_var, momentum)
-    return _by_groups(input, input.size(1), weight, bias, eps)
-
-
-def _check_vectors(input: Tensor, weight: Tensor | None, bias: Tensor | None) -> None:
-    """Vectors have a number a channel, and the input's dtype; float32 both may have beside 16
-    bits."""
-    if weight is not None:
-        check_length("group_norm", "weight", weight, input.size(1))
-    if bias is not None:
-        check_length("group_norm", "bias", bias, input.size(1))
-    if (
-        (input.dtype == _C.float16 or input.dtype == _C.bfloat16)
-        and (weight is None or weight.dtype == _C.float32)
-        and (bias is None or bias.dtype == _C.float32)
-    ):
-        return
-    if weight is not None:
-        check_one_dtype("group_norm", "weight", weight, input)
-    if bias is not None:
-        check_one_dtype("group_norm", "bias", bias, input)
+    return _group_norm(input.contiguous(), input.size(1), weight, bias, eps)
 
 
 def _move_running(
@@ -127,15 +86,6 @@ def _move_running(
         running_mean.lerp_(input.mean(positions).mean(0).to(running_mean.dtype), momentum)
     if running_var is not None:
         running_var.lerp_(input.var(positions).mean(0).to(running_var.dtype), momentum)
-
-
-def _affine(result: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
-    """result * weight + bias, both one number a channel (dimension 1)."""
-    ones = (1,) * (result.dim() - 2)
-    if weight is None or bias is None:
-        result = result if weight is None else result * weight.reshape(-1, *ones)
-        return result if bias is None else result + bias.reshape(-1, *ones)
-    return _C.addcmul(bias.reshape(-1, *ones), result, weight.reshape(-1, *ones))
 
 
 _EPSILONS: tuple[tuple[_C.dtype, float], ...] = tuple(

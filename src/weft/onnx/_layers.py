@@ -259,6 +259,19 @@ def _layer_norm(
     return g.sized(made, x.shape)
 
 
+@mapping("group_norm")
+def _group_norm(
+    g: Any, x: Symbol, groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5,
+    cudnn: Any = True,
+) -> Any:  # fmt: skip
+    one, zero = (g.constant(weft.full((groups,), each, dtype=x.dtype)) for each in (1.0, 0.0))
+    rows = g.reshape(x, [x.size(0), groups, -1])
+    made = g.reshape(g.op("InstanceNormalization", rows, one, zero, epsilon=eps), x.shape)
+    across = [-1, *[1] * (x.rank - 2)]
+    made = made if weight is None else made * g.reshape(weight, across)
+    return made if bias is None else made + g.reshape(bias, across)
+
+
 # Losses -------------------------------------------------------------------------------------------
 
 _REDUCTIONS = ("none", "mean", "sum")

@@ -209,6 +209,15 @@ def _layer_norm(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     return level.run(op, given, plan)
 
 
+@rule("group_norm")
+def _group_norm(level: Level, op: Operator, given: Sequence[Any]) -> Any:
+    """Samples may be cut."""
+    first, *vectors = tensors_in(given)
+    letters = [0, *[None] * (first.dim() - 1)]
+    plan = by_terms([letters, *([None] for _ in vectors)], letters, [first, *vectors])
+    return level.run(op, given, plan)
+
+
 @rule("tril triu conv1d conv2d conv3d max_pool2d avg_pool2d adaptive_avg_pool2d")
 def _leading(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     """The first dimension may be cut where it counts matrices or images."""

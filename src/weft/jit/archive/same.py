@@ -137,7 +137,7 @@ _FIRST = {
         "input": """_convolution _convolution_mode _native_batch_norm_legit_no_training
             _pack_padded_sequence alpha_dropout
             batch_norm_stats conv3d conv_transpose1d conv_transpose3d convolution dropout
-            feature_alpha_dropout feature_dropout group_norm gru gru_cell instance_norm
+            feature_alpha_dropout feature_dropout gru gru_cell instance_norm
             linalg_matrix_rank lstm lstm_cell native_batch_norm native_dropout native_group_norm
             native_layer_norm poisson_nll_loss rms_norm rnn_relu rnn_relu_cell rnn_tanh
             rnn_tanh_cell""",

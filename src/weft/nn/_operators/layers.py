@@ -14,18 +14,6 @@ from weft._runtime.torch_function import declare as _declare
 # Normalisation ------------------------------------------------------------------------------------
 
 
-def group_norm(
-    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
-    eps: float = 1e-05, cudnn_enabled: bool = True,
-) -> Tensor:  # fmt: skip
-    """nn.functional.group_norm; cudnn_enabled has no effect.
-
-    >>> weft.group_norm(weft.tensor([[[1.0, 3.0]]]), 1, eps=0.0)
-    tensor([[[-1.,  1.]]])
-    """
-    return F.group_norm(input, num_groups, weight, bias, eps)
-
-
 def instance_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
     running_var: Tensor | None, use_input_stats: bool, momentum: float, eps: float,
@@ -334,7 +322,7 @@ __all__ = [
     "_convolution", "_convolution_mode", "affine_grid_generator", "alpha_dropout",
     "alpha_dropout_", "batch_norm_stats", "convolution", "dropout_", "embedding_bag",
     "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout", "feature_dropout_",
-    "group_norm", "instance_norm",
+    "instance_norm",
     "native_batch_norm", "native_dropout", "native_group_norm", "native_layer_norm",
 ]  # fmt: skip
 
