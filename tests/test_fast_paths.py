@@ -143,7 +143,9 @@ def test_depthwise_convolution_by_channels(name: str) -> None:
 
 
 @pytest.mark.parametrize("affine", [False, True])
-@pytest.mark.parametrize("shape", [(3, 5, 4, 4), (2, 3, 7, 31), (4, 2, 100), (6, 4, 15), (9, 4)])
+@pytest.mark.parametrize(
+    "shape", [(3, 5, 4, 4), (2, 3, 7, 31), (4, 2, 100), (6, 4, 15), (9, 4), (1500, 70)]
+)
 def test_batch_norm_lines(shape: tuple[int, ...], affine: bool) -> None:
     """Lines of at least 16 values have loops of their own; against NumPy, with a mean far from 0."""
     x, grad = _random(*shape) * 3 + 50, _random(*shape, seed=1)

@@ -358,10 +358,14 @@ void Planner::size_blocks() {
     walk_.fold = kFoldHorizontal;
     walk_.width = std::min(std::clamp<int64_t>(elements / length, 1, 256), rows);
   } else {
-    // Several passes come back to the block: it should still be in the cache.
+    // Several passes come back to the block: it should still be in the cache. Of rows that are too
+    // long for that, wide blocks are read as they lie, but kept tiles want memory.
     constexpr int64_t kBlockElements = 32768, kNarrow = 64;
     walk_.fold = kFoldVertical;
-    int64_t width = walk_.passes.size() > 1 ? std::max(kNarrow, kBlockElements / length) : kWidest;
+    bool stays = kNarrow * length <= 2 * kBlockElements;
+    for (const PassPlan& pass : walk_.passes) stays = stays || pass.kept != 0;
+    int64_t width =
+        stays && walk_.passes.size() > 1 ? std::max(kNarrow, kBlockElements / length) : kWidest;
     if (length * rows > kGrain) {
       const int64_t share = (rows + num_threads() - 1) / num_threads();
       width = std::min(width, std::max(kNarrow, (share + kNarrow - 1) / kNarrow * kNarrow));

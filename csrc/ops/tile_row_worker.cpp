@@ -386,10 +386,9 @@ void RowWorker::horizontal(const PassPlan& pass, int64_t begin, int64_t end) {
 // Whether a vertical pass is one kernel over operands that are used where they lie, at one distance
 // from one place in the row to the next.
 bool RowWorker::strides_only(const PassPlan& pass) const {
-  if (pass.tile_steps.size() != 1 || pass.writes || pass.kept || walk_.wide > 1) return false;
-  if (walk_.row.sizes.size() != 1 || walk_.outer.sizes.size() != 1) return false;
-  bool plain = true;
-  for_each_bit(pass.reads, [&](int slot) {
+  if (pass.tile_steps.size() != 1 || pass.kept || walk_.wide > 1) return false;
+  bool plain = walk_.row.sizes.size() == 1 && outer_.index[0] + count_ <= walk_.outer.sizes[0];
+  for_each_bit(pass.reads | pass.writes, [&](int slot) {
     const View& view = walk_.operands[walk_.operand_of[slot]].view;
     plain = plain && view.in_place() && view.unit();
   });
@@ -405,7 +404,7 @@ void RowWorker::vertical_strides(const PassPlan& pass, int64_t begin, int64_t en
   for (int i = 0; i < step.operand_count; ++i, ++count) {
     const int slot = step.operands[i];
     operands[count] = at_[slot];
-    if (!((pass.reads >> slot) & 1u)) continue;
+    if (!(((pass.reads | pass.writes) >> slot) & 1u)) continue;
     const uint8_t number = walk_.operand_of[slot];
     const RowOperand& operand = walk_.operands[number];
     strides[count] = operand.across[0];
