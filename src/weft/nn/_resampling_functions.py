@@ -71,11 +71,16 @@ def interpolate(
             _check_floating(mode, input)
         lasts = (_C.channels_last, _C.channels_last_3d)
         by_channels = any(input.is_contiguous(memory_format=each) for each in lasts)
-        x, first = (input.movedim(1, -1), 1) if by_channels else (input, 2)
+        indices = [
+            _nearest(input, i + 2, sizes[i], scales[i], 0.5 if mode[7:] else 0.0)
+            for i in range(spatial)
+        ]
+        if by_channels:
+            return _pixels(input, indices)
+        x = input
         for i in range(spatial):
-            index = _nearest(x, i + first, sizes[i], scales[i], 0.5 if mode[7:] else 0.0)
-            x = x.index_select(i + first, index)
-        return x.movedim(-1, 1) if by_channels else x
+            x = x.index_select(i + 2, indices[i])
+        return x
     in_bytes = input.dtype == _C.uint8 and mode in ("bilinear", "bicubic")
     if not in_bytes:
         _check_floating(mode, input)
@@ -91,6 +96,16 @@ def interpolate(
             else:
                 x = _resample(x, i + 2, index, weights)
     return x.to(input.dtype) if x is not input else input.clone()
+
+
+def _pixels(input: Tensor, indices: list[Tensor]) -> Tensor:
+    """Pixels, whose channels lie together, at all combinations of places in each dimension."""
+    rows = input.movedim(1, -1)
+    places = indices[0]
+    for i, index in enumerate(indices[1:]):
+        places = places.unsqueeze(-1) * input.size(i + 3) + index
+    taken = rows.flatten(1, -2).index_select(1, places.flatten())
+    return taken.unflatten(1, places.shape).movedim(-1, 1)
 
 
 def _modes(dims: int) -> list[str]:
