@@ -292,6 +292,7 @@ def test_ladders_and_places() -> None:
         weft.imag(weft.ones(1))
     assert weft.special.xlog1py(0.0, weft.tensor([1.0])).tolist() == [0]
     assert weft.special.zeta(weft.tensor([2.0]), 1.0).item() == pytest.approx(math.pi**2 / 6)
+    assert weft.special.zeta(math.inf, weft.tensor([2.0])).item() == 0
 
 
 def test_powers_of_vectors() -> None:

@@ -84,6 +84,10 @@ FORMS: dict[str, tuple[Form, Any]] = {
     "nuclear_norm": (lambda t: t.nuclear_norm(x_of(t), keepdim=True), np.full((1, 1), np.linalg.norm(X, "nuc"))),
     "igamma_": (lambda t: t.ones(1).igamma_(t.full((1,), 2.0)), np.array([1 - np.exp(-2)])),
     "igammac_": (lambda t: t.ones(1).igammac_(t.full((1,), 2.0)), np.array([np.exp(-2)])),
+    "zeta of infinity": (
+        lambda t: t.special.zeta(np.inf, t.tensor([0.5, 1, -1, 0, -0.5])),
+        np.array([np.inf, 1, np.inf, np.inf, np.inf]),
+    ),
     "mvlgamma_": (lambda t: t.full((1,), 2.0).mvlgamma_(1), np.array([0.0])),
     "cumsum_": (lambda t: x_of(t).cumsum_(1), X.cumsum(1)),
     "cumsum_: int32": (lambda t: x_of(t).int().cumsum_(dim=0), X.astype(np.int32).cumsum(0)),

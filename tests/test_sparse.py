@@ -725,3 +725,26 @@ def test_dense_tensors_take_sparse_ones_in_place(lib: Any) -> None:
     assert x.mul_(lib.tensor([[0.0, 2.0], [1.0, 0.0]]).to_sparse()).tolist() == [[0, 4], [3, 0]]
     mask = lib.tensor([[True, False], [False, False]])
     assert lib.equal(mask.clone().add_((~mask).to_sparse()), lib.ones_like(mask))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_zeroed_tensors_keep_no_places(layout: str) -> None:
+    x = made(weft, layout)
+    assert x.zero_() is x and x._nnz() == 0 and x.layout is made(weft, layout).layout
+    np.testing.assert_array_equal(dense_of(x), np.zeros_like(DENSE))
+
+
+@both
+@pytest.mark.parametrize(
+    "product",
+    [
+        lambda lib, x, y: lib.addmv(y[:, 0], x, _right(lib)[:, 0], beta=0, alpha=0.5),
+        lambda lib, x, y: lib.addmm(y, x, _right(lib), beta=0, alpha=0.5),
+    ],
+)
+def test_a_beta_of_zero_leaves_the_summand_out(lib: Any, product: Any) -> None:
+    x = made(lib, "csr")
+    nan, zero = (lib.full((4, 2), n, dtype=lib.float64, requires_grad=True) for n in (np.nan, 0))
+    assert lib.equal(product(lib, x, nan), product(lib, x, zero))
+    product(lib, x, nan).sum().backward()
+    assert not nan.grad.any()

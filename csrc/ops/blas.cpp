@@ -124,11 +124,11 @@ double work_of(int64_t m, int64_t n, int64_t k) {
   return static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
 }
 
-// The body of gemm for one panel of c, on one thread, of a product of so much work. Neither m, n
-// nor k is 0.
+// The body of gemm for one panel of c, on one thread. All of the rows and the work of the product
+// choose the way, not those of the panel, which depend on threads. Neither m, n nor k is 0.
 template <class T>
-void panel_gemm(double work, int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>& a,
-                const Matrix<const T>& b, T beta, T* c, int64_t c_row) {
+void panel_gemm(int64_t all, double work, int64_t m, int64_t n, int64_t k, T alpha,
+                const Matrix<const T>& a, const Matrix<const T>& b, T beta, T* c, int64_t c_row) {
   if constexpr (!is_blas<T>) {
     return tiled_gemm(m, n, k, alpha, a, b, beta, c, c_row);
   } else {
@@ -136,7 +136,7 @@ void panel_gemm(double work, int64_t m, int64_t n, int64_t k, T alpha, const Mat
     const bool fits = std::max({m, n, k, c_row}) <= INT_MAX && a_order != Order::Neither &&
                       b_order != Order::Neither;
     if constexpr (!is_complex_type<T>) {
-      if (takes_few_rows(m, b)) {
+      if (takes_few_rows(all, b)) {
         return few_rows(m, n, k, alpha, a, b, beta, c, c_row);
       }
     }
@@ -145,7 +145,7 @@ void panel_gemm(double work, int64_t m, int64_t n, int64_t k, T alpha, const Mat
         scale_rows(m, n, beta, c, c_row);
         return plain_gemm(m, n, k, alpha, a, b, c, c_row);
       }
-    } else if (!fits || prefers_tiles(m, work, b)) {
+    } else if (!fits || prefers_tiles(all, work, b)) {
       return tiled_gemm(m, n, k, alpha, a, b, beta, c, c_row);
     }
     call_blas(m, n, k, alpha, a, a_order, b, b_order, beta, c, c_row);
@@ -170,13 +170,13 @@ void threaded_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const 
   const double work = work_of(m, n, k);
   parallel_for(panels, 1, [&](int64_t begin, int64_t end) {
     const int64_t first = units * begin / panels * unit;
-    const int64_t last = std::min(units * end / panels * unit, by_rows ? m : n);
+    const int64_t count = std::min(units * end / panels * unit, by_rows ? m : n) - first;
+    const Matrix<const T> left{a.data + first * a.row, a.row, a.column};
+    const Matrix<const T> right{b.data + first * b.column, b.row, b.column};
     if (by_rows) {
-      panel_gemm(work, last - first, n, k, alpha, {a.data + first * a.row, a.row, a.column}, b,
-                 beta, c + first * c_row, c_row);
+      panel_gemm(m, work, count, n, k, alpha, left, b, beta, c + first * c_row, c_row);
     } else {
-      panel_gemm(work, m, last - first, k, alpha, a, {b.data + first * b.column, b.row, b.column},
-                 beta, c + first, c_row);
+      panel_gemm(m, work, m, count, k, alpha, a, right, beta, c + first, c_row);
     }
   });
 }
@@ -195,7 +195,7 @@ void dispatch_gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, 
     }
   }
   if (work < kParallelWork || num_threads() == 1 || in_parallel_region()) {
-    return panel_gemm(work, m, n, k, alpha, a, b, beta, c, c_row);
+    return panel_gemm(m, work, m, n, k, alpha, a, b, beta, c, c_row);
   }
   threaded_gemm(m, n, k, alpha, a, b, beta, c, c_row);
 }

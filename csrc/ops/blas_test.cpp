@@ -134,6 +134,24 @@ TEST(blas_gemm_threads) {
   set_num_threads(before);
 }
 
+// Rows of the whole product choose how it is computed, not those that a thread gets: 20 are many,
+// 10 are few.
+TEST(blas_gemm_chooses_by_all_rows) {
+  const int before = num_threads();
+  std::vector<double> a = numbers<double>(20 * 1000, 1), b = numbers<double>(100 * 1000, 2);
+  for (double& x : a) x = 1 / (x + 3);
+  std::array<std::vector<double>, 2> found;
+  for (int threads : {1, 2}) {
+    set_num_threads(threads);
+    std::vector<double>& c = found[static_cast<size_t>(threads) - 1];
+    c.resize(20 * 100);
+    blas::gemm<double>(20, 100, 1000, 1., {a.data(), 1000, 1}, {b.data(), 1, 1000}, 0., c.data(),
+                       100);
+  }
+  set_num_threads(before);
+  CHECK_TRUE(found[0] == found[1]);
+}
+
 TEST(blas_gemm_blocks) {
   check_gemm<float>(250, 130, 260, Form::Columns, Form::Rows, 1.f, 1.f, 0);
   check_gemm<float>(20, 140, 256, Form::Rows, Form::Columns, 2.f, 0.f, 0);

@@ -37,10 +37,10 @@ constexpr double kDigamma[] = {1.0 / 12,  -1.0 / 120,      1.0 / 252, -1.0 / 240
 
 // Hurwitz's zeta(s, q) for s > 1 by Euler and Maclaurin: a sum up to q + 12, then the series.
 double zeta_of(double s, double q) {
-  if (q <= 0) {
-    if (q == std::floor(q)) return kInf;
-    if (s != std::floor(s)) return kNan;
-  }
+  if (q <= 0 && q == std::floor(q)) return kInf;
+  if (q <= 0 && s != std::floor(s)) return kNan;
+  // Of the terms q**-s, (q + 1)**-s, ... one that is not beyond 1 is all that an infinite s leaves.
+  if (std::isinf(s) && !std::isnan(q)) return q < 1 ? kInf : q == 1 ? 1 : 0;
   // B2k / (2k)!
   constexpr double kTerms[] = {1.0 / 12,          -1.0 / 720,
                                1.0 / 30240,       -1.0 / 1209600,

@@ -209,14 +209,12 @@ def _add_into(self: Any, other: Any, *, alpha: Any = 1) -> Any:
 rule("sub_", "__isub__")(lambda self, other, *, alpha=1: _add_into(self, other, alpha=-alpha))
 
 
-def _in_place(name: str) -> Any:
-    def run(self: SparseTensor, *args: Any) -> SparseTensor:
-        if not is_sparse(self) or not all(map(_is_number, args)):
-            raise NotImplementedError(f"{name}: expected numbers beside a sparse tensor, got more")
-        getattr(values_of(self), name)(*args)
-        return self
-
-    return run
+@rule("div_")
+def _divide_into(self: SparseTensor, *args: Any) -> SparseTensor:
+    if not is_sparse(self) or not all(map(_is_number, args)):
+        raise NotImplementedError("div_: expected numbers beside a sparse tensor, got more")
+    values_of(self).div_(*args)
+    return self
 
 
 def _elements_in_place(name: str) -> Any:
@@ -231,5 +229,4 @@ def _elements_in_place(name: str) -> Any:
 for _name in _ZERO_AT_ZERO.split():
     if hasattr(Tensor, f"{_name}_"):
         RULES[f"{_name}_"] = _elements_in_place(_name)
-for _name in ("zero_", "div_"):
-    RULES[_name] = _in_place(_name)
+rule("zero_")(lambda self: _become("zero_", self, RULES["zeros_like"](self), self))

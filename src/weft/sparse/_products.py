@@ -137,9 +137,14 @@ def _mv(self: Tensor, vec: Tensor) -> Tensor:
     return mm(self, vec.unsqueeze(1)).squeeze(1)
 
 
+def _times(x: Tensor, beta: Any) -> Tensor:
+    """x * beta; 0 for a beta of 0, also where x is not finite."""
+    return x * beta if beta != 0 or is_sparse(x) else x.masked_fill(_C.tensor(True), 0)
+
+
 @rule("addmv")
 def _addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    return input * beta + _mv(mat, vec) * alpha
+    return _times(input, beta) + _mv(mat, vec) * alpha
 
 
 @rule("linear")
@@ -194,9 +199,8 @@ def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1.0, alpha: An
 @rule("addmm", "saddmm", "sspaddmm")
 def _addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     product = mm(mat1, mat2)
-    if is_sparse(product):
-        product = product if is_sparse(input) else to_dense(product)
-    return input * beta + product * alpha
+    product = product if is_sparse(input) else to_dense(product)
+    return _times(input, beta) + product * alpha
 
 
 def sampled_addmm(
@@ -212,7 +216,6 @@ def sampled_addmm(
     """
     if not is_sparse(input):
         raise RuntimeError(f"sampled_addmm: expected a sparse input, got layout {input.layout}")
-    sparse = input
-    rows, columns, entries = _entries("sampled_addmm", sparse)
+    rows, columns, entries = _entries("sampled_addmm", input)
     found = (mat1.index_select(0, rows) * mat2.t().index_select(0, columns)).sum(1)
-    return like(sparse, entries * beta + found * alpha)
+    return like(input, entries * beta + found * alpha)
