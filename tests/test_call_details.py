@@ -214,6 +214,52 @@ def test_errors(what: str, call: Callable[[], Any], error: type[Exception], text
     assert str(caught.value) == text
 
 
+def _schedules(lib: Any) -> Any:
+    optimizer = lib.optim.SGD([lib.ones(1)], lr=1.0)
+    optimizer.step()
+    return optimizer, lib.optim.lr_scheduler
+
+
+#: calls that warn, and in PyTorch, too
+WARNED: dict[str, Callable[[Any], Any]] = {
+    "grid_sample": lambda t: t.nn.functional.grid_sample(t.ones(1, 1, 2, 2), t.zeros(1, 1, 1, 2)),
+    "affine_grid": lambda t: t.nn.functional.affine_grid(t.ones(1, 2, 3), (1, 1, 2, 2)),
+    "chain_matmul": lambda t: t.chain_matmul(t.eye(2), t.eye(2)),
+    "ReduceLROnPlateau.step": lambda t: (
+        _schedules(t)[1].ReduceLROnPlateau(_schedules(t)[0]).step(1.0, 3)
+    ),
+    **{
+        f"{name}.get_lr": lambda t, name=name, options=options: getattr(_schedules(t)[1], name)(
+            _schedules(t)[0], **options
+        ).get_lr()
+        for name, options in {
+            "StepLR": {"step_size": 2},
+            "MultiStepLR": {"milestones": [1]},
+            "ExponentialLR": {"gamma": 0.5},
+            "CosineAnnealingLR": {"T_max": 5},
+            "CosineAnnealingWarmRestarts": {"T_0": 5},
+            "ConstantLR": {},
+            "LinearLR": {},
+            "PolynomialLR": {},
+            "LambdaLR": {"lr_lambda": lambda epoch: 0.5},
+            "MultiplicativeLR": {"lr_lambda": lambda epoch: 0.5},
+            "CyclicLR": {"base_lr": 0.1, "max_lr": 1.0, "cycle_momentum": False},
+            "OneCycleLR": {"max_lr": 1.0, "total_steps": 9, "cycle_momentum": False},
+        }.items()
+    },
+}
+
+
+@both
+@pytest.mark.parametrize("name", WARNED)
+def test_calls_that_are_rarely_meant_warn(lib: Any, name: str) -> None:
+    with pytest.warns(UserWarning) as found:
+        WARNED[name](lib)
+    assert len(found) == 1
+    if lib is weft:
+        assert "expected" in str(found[0].message) or "deprecated" in str(found[0].message)
+
+
 def test_masks_of_bytes_warn() -> None:
     mask = weft.tensor([1, 0], dtype=weft.uint8)
     with pytest.warns(UserWarning, match="masks of dtype uint8 are deprecated"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from weft import _C, linalg
@@ -85,16 +86,18 @@ def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
 
 @takes_out
 def chain_matmul(*matrices: Any) -> Tensor:
-    """linalg.multi_dot of matrices, also of a single one, under its old name.
+    """linalg.multi_dot of matrices, also of a single one, under its old name; warns of that.
 
     Shapes, dtypes and errors are its; RuntimeError for vectors.
 
-    >>> weft.chain_matmul(weft.ones(2, 3), weft.ones(3, 1))
+    >>> weft.chain_matmul(weft.ones(2, 3), weft.ones(3, 1))  # doctest: +SKIP
     tensor([[3.],
             [3.]])
     """
     if any(each.dim() != 2 for each in matrices):
         raise RuntimeError("chain_matmul: expected matrices, got a vector or a batch")
+    if len(matrices) > 1:
+        warnings.warn("chain_matmul is deprecated: use linalg.multi_dot", stacklevel=3)
     return matrices[0].clone() if len(matrices) == 1 else linalg.multi_dot(matrices)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 from weft import _C
@@ -343,7 +344,8 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
             f"shape {tuple(theta.shape)}"
         )
     inner = [int(n) for n in size[2:]]
-    axes = [_unit_places(n, bool(align_corners), theta) for n in inner]
+    align = _aligned("affine_grid", align_corners)
+    axes = [_unit_places(n, align, theta) for n in inner]
     positions = list(meshgrid(axes, indexing="ij"))[::-1]
     ones = _C.ones(inner, dtype=theta.dtype, device=theta.device)
     base = _C.stack([*positions, ones], -1).reshape(1, -1, spatial + 1)
@@ -385,7 +387,17 @@ def grid_sample(
             f"grid_sample: expected padding_mode zeros, border or reflection, got {padding_mode!r}"
         )
     at, outside = _GRID_MODES.index(mode), _GRID_PADDINGS.index(padding_mode)
-    return _grid_sampler(input, grid, at, outside, bool(align_corners))
+    align = _aligned("grid_sample", align_corners)
+    return _grid_sampler(input, grid, at, outside, align)
+
+
+def _aligned(function: str, align_corners: bool | None) -> bool:
+    if align_corners is None:
+        warnings.warn(
+            f"{function}: expected align_corners, got none: False, but True long ago",
+            stacklevel=4,
+        )
+    return bool(align_corners)
 
 
 _declare(globals())

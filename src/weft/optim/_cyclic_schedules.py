@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from weft.optim._schedule import LRScheduler, for_each, set_rate, state_of
+from weft.optim._schedule import LRScheduler, for_each, set_rate, state_of, within_step
 from weft.optim.optimizer import Optimizer
 
 
@@ -45,6 +45,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self.T_cur: float = last_epoch
         super().__init__(optimizer, last_epoch)
 
+    @within_step
     def get_lr(self) -> list[float]:
         half = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (base - self.eta_min) * half for base in self.base_lrs]
@@ -64,9 +65,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         else:
             self._go_to(epoch)
         self.last_epoch = math.floor(epoch)
-        for group, lr in zip(self.optimizer.param_groups, self.get_lr()):
-            set_rate(group, lr)
-        self._last_lr = self._current()
+        self._set_rates(self.get_lr)
 
     def _go_to(self, epoch: float) -> None:
         if epoch < self.T_0:
@@ -147,6 +146,7 @@ class CyclicLR(LRScheduler):
             return 1 / (2.0 ** (x - 1))
         return self.gamma**x if self.mode == "exp_range" else 1.0
 
+    @within_step
     def get_lr(self) -> list[float]:
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         place = 1.0 + self.last_epoch / self.total_size - cycle

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable, Sequence
 from types import FunctionType
@@ -35,6 +36,23 @@ def set_rate(group: dict[str, Any], lr: Any) -> None:
         group["lr"].fill_(float(lr))
     else:
         group["lr"] = lr
+
+
+def within_step(get_lr: Any) -> Any:
+    """get_lr with a warning for calls from outside of `step`: many continue from the last rates,
+    and give those of one more epoch."""
+
+    @functools.wraps(get_lr)
+    def run(self: LRScheduler) -> Any:
+        if not self._get_lr_called_within_step:
+            name = type(self).__name__
+            warnings.warn(
+                f"{name}.get_lr: expected a call by step; get_last_lr gives the rates set last",
+                stacklevel=2,
+            )
+        return get_lr(self)
+
+    return run
 
 
 class LRScheduler:
@@ -104,26 +122,31 @@ class LRScheduler:
                 "that the first learning rate is skipped",
                 stacklevel=2,
             )
-        if epoch is not None:
-            warnings.warn(
-                f"{type(self).__name__}.step: expected no epoch, got {epoch}: jumps are deprecated",
-                stacklevel=2,
-            )
+        self._warn_of(epoch)
         self._step_count += 1
         self._update_lr(epoch)
 
+    def _warn_of(self, epoch: int | None) -> None:
+        if epoch is not None:
+            warnings.warn(
+                f"{type(self).__name__}.step: expected no epoch, got {epoch}: jumps are deprecated",
+                stacklevel=3,
+            )
+
     def _update_lr(self, epoch: int | None = None) -> None:
         """Sets the rates of the next epoch, or those of `epoch`."""
-        self._get_lr_called_within_step = True
         if epoch is None:
             self.last_epoch += 1
-            rates = self.get_lr()
+            self._set_rates(self.get_lr)
         else:
             self.last_epoch = epoch
-            rates = self._get_closed_form_lr()
-        self._get_lr_called_within_step = False
-        for group, lr in zip(self.optimizer.param_groups, rates):
+            self._set_rates(self._get_closed_form_lr)
+
+    def _set_rates(self, rates: Callable[[], list[Any]]) -> None:
+        self._get_lr_called_within_step = True
+        for group, lr in zip(self.optimizer.param_groups, rates()):
             set_rate(group, lr)
+        self._get_lr_called_within_step = False
         self._last_lr = self._current()
 
     def _get_closed_form_lr(self) -> list[float]:

@@ -77,7 +77,7 @@ class SequentialLR(ScheduleList):
         schedulers[0]._initial_step()
         self._last_lr = schedulers[0].get_last_lr()
 
-    def step(self, epoch: int | None = None) -> None:
+    def step(self) -> None:  # type: ignore[override]
         """Goes one epoch on in the schedule whose turn it is."""
         self.last_epoch += 1
         index = bisect_right(self._milestones, self.last_epoch)
@@ -116,10 +116,8 @@ class ChainedScheduler(ScheduleList):
         self._take(schedulers[0].optimizer if optimizer is None else optimizer, schedulers)
         self._last_lr = self._current()
 
-    def step(self, epoch: int | None = None) -> None:
+    def step(self) -> None:  # type: ignore[override]
         """One epoch on in every schedule."""
-        if epoch is not None:
-            raise TypeError(f"ChainedScheduler.step: expected no epoch, got {epoch}")
         for scheduler in self._schedulers:
             scheduler.step()
         self._last_lr = self._current()

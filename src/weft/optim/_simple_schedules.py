@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft.optim._schedule import ClosedFormSchedule, FunctionSchedule
+from weft.optim._schedule import ClosedFormSchedule, FunctionSchedule, within_step
 from weft.optim.optimizer import Optimizer
 
 
@@ -28,6 +28,7 @@ class ConstantLR(ClosedFormSchedule):
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
+    @within_step
     def get_lr(self) -> list[float]:
         if self.last_epoch == 0:
             return [lr * self.factor for lr in self._current()]
@@ -55,6 +56,7 @@ class PolynomialLR(ClosedFormSchedule):
         self.power = power
         super().__init__(optimizer, last_epoch)
 
+    @within_step
     def get_lr(self) -> list[float]:
         if self._is_initial or self.last_epoch > self.total_iters:
             return self._current()
@@ -75,6 +77,7 @@ class MultiplicativeLR(FunctionSchedule):
     [0.5]
     """
 
+    @within_step
     def get_lr(self) -> list[float]:
         if self._is_initial:
             return self._current()

@@ -21,6 +21,7 @@ from weft.optim._schedule import (
     own,
     set_rate,
     values_of,
+    within_step,
 )
 from weft.optim._schedule_lists import ChainedScheduler, SequentialLR
 from weft.optim._simple_schedules import ConstantLR, MultiplicativeLR, PolynomialLR
@@ -60,6 +61,7 @@ class LambdaLR(FunctionSchedule):
     [0.5]
     """
 
+    @within_step
     def get_lr(self) -> list[float]:
         pairs = zip(self.base_lrs, self.lr_lambdas)
         return [base * factor(self.last_epoch) for base, factor in pairs]
@@ -81,6 +83,7 @@ class StepLR(ClosedFormSchedule):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
+    @within_step
     def get_lr(self) -> list[float]:
         if self.last_epoch == 0 or self.last_epoch % self.step_size:
             return self._current()
@@ -110,6 +113,7 @@ class MultiStepLR(ClosedFormSchedule):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
+    @within_step
     def get_lr(self) -> list[float]:
         times = self.milestones.get(self.last_epoch, 0)
         return [lr * self.gamma**times for lr in self._current()] if times else self._current()
@@ -131,6 +135,7 @@ class ExponentialLR(ClosedFormSchedule):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
+    @within_step
     def get_lr(self) -> list[float]:
         if self._is_initial:
             return self._current()
@@ -170,6 +175,7 @@ class LinearLR(ClosedFormSchedule):
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
+    @within_step
     def get_lr(self) -> list[float]:
         if self._is_initial and self.last_epoch > 0:
             return self._current()
@@ -209,6 +215,7 @@ class CosineAnnealingLR(ClosedFormSchedule):
         self.eta_min = eta_min
         super().__init__(optimizer, last_epoch)
 
+    @within_step
     def get_lr(self) -> list[float]:
         if self._is_initial:
             return self._current()
@@ -293,6 +300,7 @@ class OneCycleLR(LRScheduler):
                 set_momentum(group, max_momentum)
         super().__init__(optimizer, last_epoch)
 
+    @within_step
     def get_lr(self) -> list[float]:
         if self.last_epoch > self.total_steps:
             raise ValueError(
@@ -408,8 +416,9 @@ class ReduceLROnPlateau(LRScheduler):
         return self.cooldown_counter > 0
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Looks at the metric of one more epoch, or of `epoch`."""
+        """Looks at the metric of one more epoch, or of `epoch`, with a warning."""
         value = float(metrics)
+        self._warn_of(epoch)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self.is_better(value, self.best):
             self.best, self.num_bad_epochs = value, 0

@@ -12,7 +12,7 @@ from weft._C import Tensor
 from weft.autograd.grad_mode import no_grad
 from weft.nn import Module
 from weft.nn.modules.batchnorm import _BatchNorm
-from weft.optim._schedule import LRScheduler, for_each
+from weft.optim._schedule import LRScheduler, for_each, within_step
 from weft.optim.optimizer import Optimizer
 
 Averages = Callable[[list[Tensor], list[Tensor], Any], None]
@@ -207,6 +207,7 @@ class SWALR(LRScheduler):
         self.anneal_epochs = anneal_epochs
         super().__init__(optimizer, last_epoch)
 
+    @within_step
     def get_lr(self) -> list[float]:
         if self._is_initial:
             return self._current()
