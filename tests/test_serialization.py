@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import doctest
 import importlib
@@ -15,7 +16,7 @@ import struct
 import subprocess
 import sys
 import zipfile
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, deque
 from pathlib import Path
 from typing import Any
 
@@ -1125,3 +1126,32 @@ def test_saving_leaves_no_descriptor_open(tmp_path: Path) -> None:
         weft.save({"a": weft.ones(2)}, tmp_path / name)
         weft.load(tmp_path / name, mmap=True)
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_names_that_load_refuses(torch: Any, protocol: int) -> None:
+    """Names stand in a word of their own, or as strings, which a memo repeats."""
+    file = io.BytesIO()
+    spaces = [argparse.Namespace(x=1), argparse.Namespace(x=2)]
+    torch.save(
+        [torch.ones(2), *spaces, torch.nn.Linear(1, 1), deque()], file, pickle_protocol=protocol
+    )
+    found = weft.serialization.get_unsafe_globals_in_checkpoint
+    names = ["argparse.Namespace", "collections.deque", "torch.nn.modules.linear.Linear"]
+    file.seek(0)
+    assert found(file) == names
+    if protocol == 2:
+        file.seek(0)
+        assert set(torch.serialization.get_unsafe_globals_in_checkpoint(file)) >= {
+            names[0],
+            names[2],
+        }
+    with weft.serialization.safe_globals([argparse.Namespace]):
+        file.seek(0)
+        assert found(file) == names[1:]
+
+
+@pytest.mark.parametrize("data", [b"", b"abc", b"PK\3\4"])
+def test_names_of_what_is_no_checkpoint(data: bytes) -> None:
+    with pytest.raises(ValueError, match="expected a zip archive of save"):
+        weft.serialization.get_unsafe_globals_in_checkpoint(io.BytesIO(data))

@@ -22,6 +22,9 @@ from weft.serialization.safe_globals import get_safe_globals as get_safe_globals
 from weft.serialization.safe_globals import safe_globals as safe_globals
 from weft.serialization.storages import MapLocation as _MapLocation
 from weft.serialization.storages import default_restore_location as default_restore_location
+from weft.serialization.unsafe_globals import (
+    get_unsafe_globals_in_checkpoint as get_unsafe_globals_in_checkpoint,
+)
 
 MAP_LOCATION = _MapLocation
 
