@@ -15,6 +15,7 @@ import pytest
 from drawing import examples
 from hypothesis import example, given
 from hypothesis import strategies as st
+from libraries import both
 from op_cases import CASES
 from op_cases.calling import ROWS, function_of
 from op_cases.realise import realise, to_library, to_numpy
@@ -900,3 +901,34 @@ def test_numbers_beside_vectors_of_indices(name, shapes, in_dims):
         for i in range(2)
     ]
     assert weft.vmap(call, in_dims)(*given).equal(weft.stack(expected))
+
+
+#: indices that are no tensors and no ints of Python
+NUMPY_INDICES: tuple[Any, ...] = (
+    np.int64(1),
+    np.array(1),
+    np.array([2, 0]),
+    np.array([1, 0], dtype=np.int32),
+    np.array([True, False, True]),
+    (slice(0, 2), np.array([0, 1])),
+    (np.int32(-1), slice(None)),
+)
+
+
+@both
+@pytest.mark.parametrize("index", NUMPY_INDICES, ids=repr)
+def test_indices_of_numpy_in_transforms(lib: Any, index: Any) -> None:
+    x = lib.arange(24.0).reshape(2, 3, 4)
+
+    def written(sample: Any) -> Any:
+        sample = sample.clone()
+        sample[index] = 7
+        return sample
+
+    for function in (lambda sample: sample[index], written):
+        wanted = [function(sample) for sample in x]
+        assert lib.equal(lib.func.vmap(function)(x), lib.stack(wanted))
+        loss = lib.func.grad(lambda sample: function(sample).square().sum())  # noqa: B023
+        leaf = x.clone().requires_grad_()
+        sum(function(sample).square().sum() for sample in leaf).backward()
+        assert lib.equal(lib.func.vmap(loss)(x), leaf.grad)

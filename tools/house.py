@@ -144,7 +144,7 @@ PURPOSES = (
     Purpose(
         "tracing; shapes in Python",
         2_500,
-        3_317,
+        3_314,
         "src/weft/jit/tracing/* src/weft/jit/passes/shape*",
     ),
     Purpose("IR, passes, code generation, programs in Python", 10_000, 13_198, "src/weft/jit/*"),

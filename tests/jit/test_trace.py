@@ -210,7 +210,8 @@ INDEXING = {
     "true": lambda x: x[True], "false": lambda x: x[False], "two lists": lambda x: x[[0, 1], [2, 1]],
     "list behind dots": lambda x: x[..., [0, 2]], "tensor": lambda x: x[(x[0] * 0).long() + 1],
     "0-d": lambda x: x[(x.sum() * 0).long()], "0-d mask": lambda x: x[x.sum() > 100],
-    "array": lambda x: x[np.array([1, 0])], "mixed": lambda x: x[:, None, [1, 2]],
+    "array": lambda x: x[np.array([1, 0])], "0-d array": lambda x: x[np.array(1)],
+    "int of NumPy": lambda x: x[np.int64(-1), :1], "mixed": lambda x: x[:, None, [1, 2]],
     "split": lambda x: x[[0], :, None, [0]] if x.dim() > 2
     else x[[0], None, [0]],
 }  # fmt: skip

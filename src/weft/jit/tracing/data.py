@@ -92,19 +92,15 @@ def _from_tensor(rec: Recorder, name: str, data: Tensor, kwargs: dict[str, Any])
     return made.requires_grad_() if flag and not made.requires_grad else made
 
 
-def from_outside(rec: Recorder, name: str, data: Any, *args: Any, **kwargs: Any) -> Tensor:
-    """A tensor over memory that is not weft's: a constant."""
-    with rec.paused():
-        made: Tensor = getattr(_C, name)(data, *args, **kwargs)
-    rec.bind(made, rec.constant(made, ty.TENSOR))
-    return made
-
-
 def _outside(name: str) -> None:
     def call(rec: Recorder, module: Any, data: Any, *args: Any, **kwargs: Any) -> Tensor:
+        """A tensor over memory that is not weft's: a constant."""
         if isinstance(data, Tensor):
             unsupported(f"{name}() of a tensor")
-        return from_outside(rec, name, data, *args, **kwargs)
+        with rec.paused():
+            made: Tensor = getattr(_C, name)(data, *args, **kwargs)
+        rec.bind(made, rec.constant(made, ty.TENSOR))
+        return made
 
     OVERRIDES[f"weft.{name}"] = call
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from weft import _C
-from weft.jit.tracing.data import from_outside
 from weft.jit.tracing.numbers import plain
 from weft.jit.tracing.overrides import OVERRIDES
 
@@ -20,8 +19,11 @@ def _is_mask(tensor: Tensor) -> bool:
     return tensor.dtype in (_C.bool, _C.uint8)
 
 
-def _classify(rec: Recorder, item: Any) -> Any:
-    """The item itself; lists and arrays as tensors; tensors of one int as ints."""
+def _classify(item: Any) -> Any:
+    """The item itself; lists and arrays as tensors; numbers of NumPy as Python's."""
+    numpy = type(item).__module__ == "numpy"
+    if numpy and not item.shape:
+        item = item.item()
     if item is None or item is Ellipsis or isinstance(item, (slice, bool, int)):
         return item
     if not isinstance(item, Tensor):
@@ -32,8 +34,7 @@ def _classify(rec: Recorder, item: Any) -> Any:
                 "index: expected int, slice, None, Ellipsis, bool, tensor or list, got "
                 f"{type(item).__name__}"
             )
-        numpy = type(item).__module__ == "numpy"
-        item = from_outside(rec, "from_numpy", item) if numpy else _listed(item)
+        item = _C.from_numpy(item) if numpy else _listed(item)
     if item.is_floating_point() or item.is_complex():
         raise IndexError(
             f"index: expected an integer or bool tensor as index, got {str(item.dtype)[6:]}"
@@ -69,7 +70,7 @@ class _Walk:
         self.indices: list[Tensor | None] = []
         self._dim = 0
         given = index if isinstance(index, tuple) or _is_like_tuple(index) else (index,)
-        items = [_classify(rec, each) for each in given]
+        items = [_classify(each) for each in given]
         taken = sum(map(_dims, items))
         if taken > tensor.dim():
             raise IndexError(f"index: expected at most {tensor.dim()} indices, got {taken}")
@@ -149,8 +150,7 @@ def _assign(rec: Recorder, self: Tensor, index: Any, value: Any) -> None:
     walk = _Walk(rec, self, index)
     target = walk.view
     if not isinstance(value, Tensor) and type(value).__module__ == "numpy":
-        numpy_array = hasattr(value, "__len__")
-        value = from_outside(rec, "from_numpy", value) if numpy_array else value.item()
+        value = _C.from_numpy(value) if hasattr(value, "__len__") else value.item()
     if not isinstance(value, (Tensor, bool, int, float, complex)):
         raise TypeError(f"index: expected a Tensor or Number to assign, got {type(value).__name__}")
     if not walk.indices:

@@ -23,6 +23,7 @@ from weft.jit.script_function import ScriptFunction
 from weft.jit.script_module import RecursiveScriptModule
 from weft.jit.tracing import calls as _calls  # noqa: F401  (registers its overrides)
 from weft.jit.tracing import checks, structures
+from weft.jit.tracing import data as _data  # noqa: F401  (registers its overrides)
 from weft.jit.tracing import indexing as _indexing  # noqa: F401  (registers its overrides)
 from weft.jit.tracing.modules import Attributes, TopLevelTracedModule, traced_info, wrap
 from weft.jit.tracing.recorder import Recorder
