@@ -523,6 +523,7 @@ REFUSED = [
     (lambda d: d.biject_to.register(1, lambda c: None), "register: expected a constraint, got 1"),
     (lambda d: d.constraints.dependent.check(weft.ones(1)), "expected a known constraint"),
     (lambda d: d.ExpTransform(cache_size=2), "ExpTransform: expected cache_size 0 or 1, got 2"),
+    (lambda d: d.ExpTransform().with_cache(2), "with_cache: expected cache_size 0 or 1, got 2"),
     (lambda d: d.AbsTransform().sign, "AbsTransform.sign: expected a monotone transform"),
     (
         lambda d: d.ReshapeTransform((2,), (3,)),

@@ -293,6 +293,10 @@ def test_ladders_and_places() -> None:
     assert weft.special.xlog1py(0.0, weft.tensor([1.0])).tolist() == [0]
     assert weft.special.zeta(weft.tensor([2.0]), 1.0).item() == pytest.approx(math.pi**2 / 6)
     assert weft.special.zeta(math.inf, weft.tensor([2.0])).item() == 0
+    exponential_integrals = [1.8229239584193906, 0.5597735947761608, 0.21938393439552029]
+    small = weft.full((3,), 1e-17, dtype=weft.float64)
+    above = weft.special.gammaincc(small, weft.tensor([0.1, 0.5, 1.0], dtype=weft.float64)) / small
+    assert above.tolist() == pytest.approx(exponential_integrals, rel=1e-12)
 
 
 def test_powers_of_vectors() -> None:

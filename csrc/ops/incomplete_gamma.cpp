@@ -66,7 +66,8 @@ double scaled_density(double a, double x) {
   const double off = (x - a) / a, inverse = 1 / a, square = inverse * inverse;
   const double series =
       inverse * (1.0 / 12 - square * (1.0 / 360 - square * (1.0 / 1260 - square / 1680)));
-  return std::sqrt(a / (2 * std::numbers::pi)) * std::exp(a * (std::log1p(off) - off) - series);
+  const double ratio = off < -0.5 ? std::log(x / a) : std::log1p(off);
+  return std::sqrt(a / (2 * std::numbers::pi)) * std::exp(a * (ratio - off) - series);
 }
 
 // The regularised incomplete gamma function: of what is below x, or above it.
@@ -74,7 +75,9 @@ double incomplete_gamma(double a, double x, bool upper) {
   const bool full = x == kInf || a == 0, empty = x == 0 || a == kInf;
   if (!(a >= 0 && x >= 0) || (full && empty)) return kNan;
   if (full || empty) return full == upper ? 0 : 1;
-  const Tail side{std::clamp(a, 1e-300, 1e300), std::clamp(x, 1e-300, 1e300)};
+  // What is above x is as small as a is: it is no difference from 1.
+  const bool below = (!upper || a > 1) && (x <= a || x <= 1);
+  const Tail side{std::clamp(a, 1e-300, 1e300), std::clamp(x, 1e-300, 1e300), below};
   const double share = scaled_density(side.a, side.x) * side.integral([](double) { return 1.0; });
   return std::clamp(side.below == upper ? 1 - share : share, 0.0, 1.0);
 }

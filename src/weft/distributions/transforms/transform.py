@@ -66,9 +66,10 @@ class Transform:
         """The same transform with another cache_size."""
         if self._cache_size == cache_size:
             return self
+        if cache_size not in (0, 1):
+            raise ValueError(f"with_cache: expected cache_size 0 or 1, got {cache_size}")
         new = type(self).__new__(type(self))
-        vars(new).update(self.__getstate__())
-        new._cache_size, new._cached_x_y = cache_size, (None, None)
+        vars(new).update(self.__getstate__(), _cache_size=cache_size, _cached_x_y=(None, None))
         return new
 
     def __eq__(self, other: object) -> bool:
