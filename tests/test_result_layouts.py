@@ -26,6 +26,12 @@ OPERANDS: dict[str, Callable[[Any], Any]] = {
     "channels_last": lambda t: (
         t.arange(192.0).view(2, 6, 4, 4).contiguous(memory_format=t.channels_last)
     ),
+    "channels_last, a row": lambda t: (
+        t.arange(48.0).view(2, 6, 1, 4).contiguous(memory_format=t.channels_last)
+    ),
+    "channels_last, a column": lambda t: (
+        t.arange(48.0).view(2, 6, 4, 1).contiguous(memory_format=t.channels_last)
+    ),
     "channels_last_3d": lambda t: (
         t.arange(768.0).view(2, 6, 4, 4, 4).contiguous(memory_format=t.channels_last_3d)
     ),
@@ -102,6 +108,27 @@ OTHER = {("turned", "rms_norm"), ("one channel", "rms_norm")}
 def test_results_lie_as_in_pytorch(operand: str, name: str, grad: bool) -> None:
     found, wanted = (
         _strides(FUNCTIONS[name](t, OPERANDS[operand](t).requires_grad_(grad)))
+        for t in (weft, torch)
+    )
+    assert found == wanted
+
+
+KEPT: dict[str, Callable[[Any, Any], Any]] = {
+    "clone": lambda t, x: x.clone(),
+    "empty_like": lambda t, x: t.empty_like(x),
+    "exp": lambda t, x: x.exp(),
+    "add": lambda t, x: x + x.contiguous(),
+    "where": lambda t, x: t.where(x > 0, x, x),
+    "to": lambda t, x: x.to(t.float64),
+    "addcmul": lambda t, x: t.addcmul(t.ones(1, x.shape[1], 1, 1), x, x),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+@pytest.mark.parametrize("shape", [(2, 3, 1, 4), (2, 3, 4, 1), (2, 3, 1, 1), (1, 3, 4, 5)])
+def test_channels_stay_last_beside_sides_of_one(shape: tuple[int, ...], name: str) -> None:
+    found, wanted = (
+        KEPT[name](t, t.zeros(shape).contiguous(memory_format=t.channels_last)).stride()
         for t in (weft, torch)
     )
     assert found == wanted

@@ -128,7 +128,7 @@ Dims broadcast_strides(const Tensor& tensor, IntList shape) {
   const auto item = static_cast<int64_t>(tensor.item_size());
   const size_t lead = shape.size() - tensor.sizes().size();
   for (size_t d = lead; d < shape.size(); ++d) {
-    if (tensor.sizes()[d - lead] != 1) strides[d] = tensor.strides()[d - lead] * item;
+    if (tensor.sizes()[d - lead] == shape[d]) strides[d] = tensor.strides()[d - lead] * item;
   }
   return strides;
 }
@@ -139,12 +139,11 @@ Dims walk_order(IntList shape, std::span<const Dims> strides) {
   std::reverse(order.begin(), order.end());
   // 1: a is slower than b; -1: faster; 0: no operand tells.
   auto compare = [&](int64_t a, int64_t b) {
-    if (shape[a] == 1 || shape[b] == 1) return 0;
     for (const Dims& list : strides) {
       const int64_t sa = std::abs(list[a]), sb = std::abs(list[b]);
       if (sa == 0 || sb == 0) continue;
       if (sa != sb) return sa > sb ? 1 : -1;
-      if (shape[a] != shape[b]) return shape[a] > shape[b] ? 1 : -1;
+      if (shape[a] > shape[b]) return 1;
     }
     return 0;
   };

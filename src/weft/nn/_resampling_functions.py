@@ -394,7 +394,7 @@ def grid_sample(
 def _aligned(function: str, align_corners: bool | None) -> bool:
     if align_corners is None:
         warnings.warn(
-            f"{function}: expected align_corners, got none: False, but True long ago",
+            f"{function}: expected align_corners, got none: False, where PyTorch 1.2 had True",
             stacklevel=4,
         )
     return bool(align_corners)
