@@ -1155,3 +1155,20 @@ def test_names_that_load_refuses(torch: Any, protocol: int) -> None:
 def test_names_of_what_is_no_checkpoint(data: bytes) -> None:
     with pytest.raises(ValueError, match="expected a zip archive of save"):
         weft.serialization.get_unsafe_globals_in_checkpoint(io.BytesIO(data))
+
+
+@pytest.mark.parametrize(
+    "pickle", [b"h\5\x93.", b"h\5h\6\x93\x93.", b"\x8c\1ah\5\x93.", b"\x93", b"cos\n", b"\xff."]
+)
+def test_names_in_a_damaged_pickle(pickle: bytes) -> None:
+    """Strings that no memo has, too few of them, words that end early: names, or ValueError."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("a/data.pkl", pickle)
+        archive.writestr("a/version", b"3\n")
+    file.seek(0)
+    try:
+        found = weft.serialization.get_unsafe_globals_in_checkpoint(file)
+    except ValueError:
+        return
+    assert all(isinstance(each, str) for each in found)

@@ -143,7 +143,7 @@ Dims walk_order(IntList shape, std::span<const Dims> strides) {
       const int64_t sa = std::abs(list[a]), sb = std::abs(list[b]);
       if (sa == 0 || sb == 0) continue;
       if (sa != sb) return sa > sb ? 1 : -1;
-      if (shape[a] > shape[b]) return 1;
+      if (shape[a] > shape[b]) return 1;  // the longer is slower; the shorter asks the others
     }
     return 0;
   };

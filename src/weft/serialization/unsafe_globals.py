@@ -53,7 +53,7 @@ def _globals_of(pickle: bytes) -> Iterator[tuple[str, ...]]:
         elif opcode.name == "MEMOIZE" or "PUT" in opcode.name:
             memo[len(memo) if operand is None else operand] = strings[-1]
         elif "GET" in opcode.name:
-            strings.append(memo.get(operand))
+            strings.append(memo.get(operand, ""))
         elif isinstance(operand, str):
             strings.append(operand)
 
