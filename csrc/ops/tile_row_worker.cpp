@@ -150,6 +150,7 @@ void RowWorker::read_given(int slot) {
   const uint8_t number = walk_.operand_of[walk_.program.slots[slot].index];
   const RowOperand& operand = walk_.operands[number];
   const size_t item = walk_.slot_item(slot);
+  // Values that lie as rows follow each other: short rows would take as long as these one by one.
   if (operand.outer.size() == 1 && operand.outer[0] == static_cast<int64_t>(item) &&
       !operand.view.convert) {
     const char* from = origins_[number] + outer_.offset(operand.outer);
