@@ -28,7 +28,7 @@ set(WEFT_LIBTORCH_HEADERS
   torch/csrc/jit/frontend/tracer.h torch/csrc/jit/passes/freeze_module.h
   torch/csrc/jit/passes/frozen_graph_optimizations.h torch/csrc/jit/passes/tensorexpr_fuser.h
   torch/csrc/jit/runtime/graph_executor.h torch/csrc/jit/runtime/jit_exception.h
-  torch/csrc/jit/serialization/import.h
+  torch/csrc/inductor/aoti_package/model_package_loader.h torch/csrc/jit/serialization/import.h
   ATen/ATen.h ATen/Context.h ATen/Device.h ATen/Dispatch.h ATen/Functions.h ATen/Operators.h ATen/NativeFunctions.h
   ATen/Parallel.h ATen/ScalarOps.h ATen/Tensor.h ATen/TensorIndexing.h ATen/TensorOptions.h
   ATen/TensorUtils.h ATen/core/LegacyTypeDispatch.h ATen/core/dispatch/Dispatcher.h

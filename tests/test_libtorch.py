@@ -11,6 +11,7 @@ from cpp_programs import SOURCES, run, weft_command
 
 import weft
 from weft import Tensor, nn
+from weft.export._packages import aoti_compile_and_package
 
 ROOT = Path(__file__).parents[1]
 
@@ -93,6 +94,39 @@ def test_a_file_that_is_not_compiled_says_how(libtorch_programs: Path, tmp_path:
     weft.jit.save(weft.jit.script(nn.ReLU()), tmp_path / "relu.pt")
     printed = run(libtorch_programs, "modules", tmp_path / "relu.pt")
     assert "`weft compile` makes one of it" in printed
+
+
+class Pair(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(3, 2)
+        self.register_buffer("offset", weft.tensor([1.0, 2.0]))
+        with weft.no_grad():
+            self.linear.weight.fill_(0.5)
+            self.linear.bias.fill_(1.0)
+
+    def forward(self, inputs: dict[str, Tensor], *, by: float) -> dict[str, Tensor]:
+        return {"sum": self.linear(inputs["x"]) * by + self.offset, "scale": inputs["scale"] + 1}
+
+
+def test_packages(libtorch_programs: Path, archive: Path, tmp_path: Path) -> None:
+    inputs = {"x": weft.ones(2, 3), "scale": weft.ones(1)}
+    program = weft.export.export(Pair(), (inputs,), {"by": 2.0})
+    configs = {"aot_inductor.metadata": {"kind": "a pair"}}
+    package = aoti_compile_and_package(
+        program, package_path=tmp_path / "pair.pt2", inductor_configs=configs
+    )
+    assert run(libtorch_programs, "packages", package, archive).splitlines() == [
+        "2 [2, 2][1] 0 a pair",
+        '[1, {"type": "builtins.tuple",',
+        '[1, {"type": "builtins.dict", ',
+        "linear.bias linear.weight offset 44 116 156 196",
+        "load_constants: expected values for 3 constants by their names, got 1, of which it has 1 ",
+        "load_constants: expected use_inactive=false, as constants have one set of values, got true ",
+        "load_constants: expected values for 3 constants by their names, got 1, of which it has 0 ",
+        "forward: expected a value for argument 'inputs_scale', got none",
+        f"AOTIModelPackageLoader: expected a package that weft's aoti_compile_and_package made, got '{archive}' ",
+    ]
 
 
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="no CMake")

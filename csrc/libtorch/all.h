@@ -15,6 +15,7 @@
 #include "foreign.h"
 #include "graph.h"
 #include "library.h"
+#include "model_package.h"
 #include "module_file.h"
 #include "narrow.h"
 #include "node.h"

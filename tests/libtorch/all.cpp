@@ -10,6 +10,7 @@
 #include "memory.cpp"
 #include "module_texts.cpp"
 #include "modules.cpp"
+#include "packages.cpp"
 #include "tensors.cpp"
 #include "training.cpp"
 
@@ -27,6 +28,7 @@ int main(int count, char** arguments) {
       {"memory", memory::program},
       {"module_texts", module_texts::program},
       {"modules", modules::program},
+      {"packages", packages::program},
       {"tensors", tensors::program},
       {"training", training::program},
   };

@@ -124,10 +124,51 @@ class ExportedModule(GraphModule):
 def module_of(program: ExportedProgram, check: bool) -> ExportedModule:
     """A module that computes what the program does, over the program's parameters and buffers."""
     graph = Graph()
+    values = _copied(program, graph, {})
+    in_spec, out_spec = program.call_spec
+    graph.output(_nested(graph, _results(program, graph, values), out_spec))
+    constants = _constants(program)
+    graph._codegen = _Signature(in_spec, _argument_names(program, in_spec), constants)
+    held = {**program.constants, **program.state_dict}
+    made = ExportedModule(_tree(program, held), graph, "GraphModule")
+    made.training = False
+    if check:
+        made.__dict__["_check"] = checker(program)
+    return made
+
+
+def flat_module(program: ExportedProgram) -> GraphModule:
+    """A module that takes the inputs which are no constants one by one, and gives a tuple of the
+    results. What it holds records no gradients."""
+    graph = Graph()
+    values = _copied(program, graph, _constants(program))
+    graph.output(tuple(_results(program, graph, values)))
+    held = {**program.constants, **program.state_dict}
+    plain = {
+        name: each.detach() if isinstance(each, Tensor) else each for name, each in held.items()
+    }
+    return GraphModule(_tree(program, plain), graph, "GraphModule").eval()
+
+
+def _constants(program: ExportedProgram) -> dict[str, Any]:
+    """The inputs that are no tensors, by their names."""
+    return {
+        each.arg.name: each.arg.value
+        for each in program.graph_signature.input_specs
+        if isinstance(each.arg, ConstantArgument)
+    }
+
+
+def _copied(program: ExportedProgram, graph: Graph, constants: dict[str, Any]) -> dict[Node, Any]:
+    """Copies the program's nodes, with what it holds as attributes and inputs that are constants as
+    their values: what has become of each node."""
     values: dict[Node, Any] = {}
     nodes = {each.name: each for each in program.graph.nodes}
     for spec in program.graph_signature.input_specs:
         node = nodes[spec.arg.name]
+        if spec.arg.name in constants:
+            values[node] = constants[spec.arg.name]
+            continue
         if spec.kind in _HELD:
             values[node] = graph.create_node("get_attr", spec.target or "", name=node.name)
         else:
@@ -136,20 +177,7 @@ def module_of(program: ExportedProgram, check: bool) -> ExportedModule:
     for node in program.graph.nodes:
         if node.op not in ("placeholder", "output"):
             values[node] = graph.node_copy(node, values.__getitem__)
-    _finish(program, graph, nodes, values)
-    in_spec = program.call_spec.in_spec
-    constants = {
-        each.arg.name: each.arg.value
-        for each in program.graph_signature.input_specs
-        if isinstance(each.arg, ConstantArgument)
-    }
-    graph._codegen = _Signature(in_spec, _argument_names(program, in_spec), constants)
-    held = {**program.constants, **program.state_dict}
-    made = ExportedModule(_tree(program, held), graph, "GraphModule")
-    made.training = False
-    if check:
-        made.__dict__["_check"] = checker(program)
-    return made
+    return values
 
 
 def _tree(program: ExportedProgram, held: dict[str, Any]) -> Module:
@@ -175,11 +203,10 @@ def _tree(program: ExportedProgram, held: dict[str, Any]) -> Module:
     return root
 
 
-def _finish(
-    program: ExportedProgram, graph: Graph, nodes: dict[str, Node], values: dict[Node, Any]
-) -> None:
-    """The writes to what the program holds, and its results in the structure they had."""
+def _results(program: ExportedProgram, graph: Graph, values: dict[Node, Any]) -> list[Any]:
+    """The writes to what the program holds; its results one by one."""
     copy = namespace("aten").copy_.default
+    nodes = {each.name: each for each in program.graph.nodes}
     sources = {
         each.target: values[nodes[each.arg.name]]
         for each in program.graph_signature.input_specs
@@ -194,7 +221,7 @@ def _finish(
             graph.call_function(copy, (target, made))
         else:
             results.append(made)
-    graph.output(_nested(graph, results, program.call_spec.out_spec))
+    return results
 
 
 def _nested(graph: Graph, results: list[Any], spec: TreeSpec) -> Any:
@@ -290,4 +317,4 @@ def _check_tensor(
             )
 
 
-__all__ = ["ExportedModule", "module_of"]
+__all__ = ["ExportedModule", "flat_module", "module_of"]
