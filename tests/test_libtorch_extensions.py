@@ -361,9 +361,15 @@ TORCH_LIBRARY_FRAGMENT(types, m) {
 
 
 @pytest.fixture(scope="module")
-def types(built_once):
-    library = built_once("types", lambda folder: build(folder, "types", TYPES))
-    weft.ops.load_library(library / "libtypes.so")
+def several(built_once) -> pathlib.Path:
+    """A library of several namespaces, in one unit, since headers take most of the time."""
+    source = TYPES + FUNCTIONS + GOOD % ("imported", "")
+    return built_once("several", lambda folder: build(folder, "several", source)) / "libseveral.so"
+
+
+@pytest.fixture(scope="module")
+def types(several):
+    weft.ops.load_library(several)
     return weft.ops.types
 
 
@@ -493,9 +499,8 @@ TORCH_LIBRARY(functions, m) {
 
 
 @pytest.fixture(scope="module")
-def functions(built_once):
-    library = built_once("functions", lambda folder: build(folder, "functions", FUNCTIONS))
-    weft.ops.load_library(library / "libfunctions.so")
+def functions(several):
+    weft.ops.load_library(several)
     return weft.ops.functions
 
 
@@ -607,13 +612,12 @@ TORCH_LIBRARY(classes, m) { m.class_<Stack>("Stack").def(torch::init<>()); }
     assert "torch::class_: weft has operators of extensions, and no classes" in done.stderr
 
 
-def test_extensions_that_are_imported(tmp_path) -> None:
+def test_extensions_that_are_imported(several, tmp_path) -> None:
     """An extension module of Python, which nobody loads by load_library."""
-    library = build(tmp_path, "imported", GOOD % ("imported", ""))
     program = """
 import ctypes
 ctypes.CDLL(sys.argv[1])
 print(weft.ops.imported.good(weft.ones(1)).item())
 weft.library.register_autograd("imported::good", lambda ctx, grad: grad)
 """
-    assert in_new_process(tmp_path, program, library) == ["1.0"]
+    assert in_new_process(tmp_path, program, several) == ["1.0"]
