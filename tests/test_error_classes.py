@@ -178,6 +178,32 @@ CALLS: dict[str, tuple[type[Exception], Call]] = {
         f"2**64 for {name}": (OverflowError, lambda t, F, name=name: LARGE[name](t))
         for name in ("operand", "comparison", "exponent", "value", "limit", "end")
     },
+    **{
+        f"2**64 for {name}": (ValueError, lambda t, F, name=name: LARGE[name](t))
+        for name in ("dim", "index", "place to write", "classes", "high")
+    },
+    **{
+        f"2**64 among {name}": (TypeError, lambda t, F, name=name: LARGE[name](t))
+        for name in ("sizes", "sizes of a view", "repeats", "dims")
+    },
+    "text as an index": (TypeError, lambda t, F: t.ones(3)["a"]),
+    "text among indices": (TypeError, lambda t, F: t.ones(3, 3)[0, "a"]),
+    "an object as an index": (IndexError, lambda t, F: t.ones(3)[object()]),
+    "numbers to copy into a list": (TypeError, lambda t, F: t._foreach_copy_([t.ones(2)], [1.0])),
+    "a number to copy into a list": (TypeError, lambda t, F: t._foreach_copy_([t.ones(2)], 1.0)),
+    "one state of an LSTM": (
+        IndexError,
+        lambda t, F: t.nn.LSTM(3, 4)(t.ones(2, 1, 3), t.ones(1, 1, 4)),
+    ),
+    **{
+        f"{name} of another size": (
+            RuntimeError,
+            lambda t, F, name=name: getattr(
+                t.distributions.transforms.ReshapeTransform((2, 3), (6,)), name
+            )(t.ones(5)),
+        )
+        for name in ("__call__", "_inverse")
+    },
     "likelihood of numbers": (TypeError, lambda t, F: F.gaussian_nll_loss(1.0, 2.0, 1.0)),
 }
 
@@ -189,6 +215,15 @@ LARGE: dict[str, Callable[[Any], Any]] = {
     "value": lambda t: t.full((2,), 2**64),
     "limit": lambda t: t.ones(2).clamp(max=2**64),
     "end": lambda t: t.arange(2**64),
+    "dim": lambda t: t.ones(2).sum(2**64),
+    "index": lambda t: t.ones(2)[2**64],
+    "place to write": lambda t: t.ones(2).__setitem__(2**64, 1),
+    "classes": lambda t: t.nn.functional.one_hot(t.tensor([0]), 2**64),
+    "high": lambda t: t.randint(2**64, (2,)),
+    "sizes": lambda t: t.zeros(1, 2**64),
+    "sizes of a view": lambda t: t.ones(2).view((2**64,)),
+    "repeats": lambda t: t.ones(2).repeat(2**64),
+    "dims": lambda t: t.ones(2).sum((2**64,)),
 }
 
 

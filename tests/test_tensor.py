@@ -748,7 +748,7 @@ def test_views_and_copies() -> None:
         ),
         (
             "a",
-            IndexError,
+            TypeError,
             "index: expected int, slice, None, Ellipsis, bool, tensor or list, got str",
         ),
         (slice(0.5, 1), TypeError, "slice: expected int or None, got float"),
@@ -840,6 +840,8 @@ def test_assigned_values_may_have_leading_ones(index: Any, sizes: tuple[int, ...
 
 def test_other_dimensions_of_assigned_values_count() -> None:
     x = weft.zeros(2, 3)
+    x[False] = weft.ones(5)  # of no elements, whatever the shapes
+    assert not x.any()
     with pytest.raises(RuntimeError, match=r"expected values that broadcast to \(2, 3\)"):
         x[weft.tensor([0, 1])] = weft.ones(2, 1, 3)
     with pytest.raises(RuntimeError, match=r"expected values that broadcast to \(2, 3\)"):

@@ -42,7 +42,9 @@ void init_size_type(PyObject* module);
 bool to_scalar(PyObject* object, Scalar* scalar);
 bool is_number(PyObject* object);
 // An int (not bool), a NumPy integer or anything else with __index__, a 0-d integral tensor.
+// ValueError for more than 64 bits; to_size, for members of lists, TypeError, as in PyTorch.
 bool to_int(PyObject* object, int64_t* value);
+bool to_size(PyObject* object, int64_t* value);
 bool to_bool(PyObject* object, bool* value);
 bool to_double(PyObject* object, double* value);
 PyObject* from_scalar(const Scalar& scalar);  // new reference

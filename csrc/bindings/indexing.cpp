@@ -64,8 +64,9 @@ Item classify(PyObject* object) {
     item.kind = Item::Bool;
     return item;
   }
-  bool text = PyUnicode_Check(object) || PyBytes_Check(object);
-  WEFT_CHECK_INDEX(!text && PySequence_Check(object), kWanted, short_type_name(object));
+  WEFT_CHECK_TYPE(!PyUnicode_Check(object) && !PyBytes_Check(object), kWanted,
+                  short_type_name(object));
+  WEFT_CHECK_INDEX(PySequence_Check(object), kWanted, short_type_name(object));
   Tensor tensor = tensor_from_data("index", object, {});
   if (tensor.numel() == 0 && is_floating(tensor.dtype()))
     tensor = Tensor::empty(tensor.sizes(), DType::I64);
@@ -286,7 +287,7 @@ PyObject* tensor_subscript(PyObject* self, PyObject* index) {
 int tensor_assign_subscript(PyObject* self, PyObject* index, PyObject* value) {
   return guarded([&] {
     WEFT_CHECK_TYPE(value, "index: expected an assignment, got del; tensors keep their elements");
-    assign(plan(unwrap(self), index), value);
+    if (index != Py_False) assign(plan(unwrap(self), index), value);  // x[False] takes any shape
     return 0;
   });
 }

@@ -11,20 +11,31 @@
 namespace weft::py {
 namespace {
 
-int64_t long_value(PyObject* number) {
+int64_t long_value(PyObject* number, ErrorKind beyond = ErrorKind::Overflow) {
   int overflow = 0;
   int64_t value = PyLong_AsLongLongAndOverflow(number, &overflow);
   if (overflow != 0) {
     Object text = Object::checked(PyObject_Str(number));
-    fail(ErrorKind::Overflow,
-         str("int: expected a number in [-2**63, 2**63 - 1], got ", utf8(text.get())));
+    fail(beyond, str("int: expected a number in [-2**63, 2**63 - 1], got ", utf8(text.get())));
   }
   if (value == -1 && PyErr_Occurred()) throw PythonError{};
   return value;
 }
 
-// np.bool_, np.integer, np.floating, np.complexfloating; false for other scalars (str_,
-// datetime64).
+bool int_value(PyObject* object, int64_t* value, ErrorKind beyond) {
+  if (PyBool_Check(object) || !PyIndex_Check(object)) return false;
+  if (is_tensor(object) && (unwrap(object).numel() != 1 || !is_integral(unwrap(object).dtype())))
+    return false;
+  Object index = Object::steal(PyNumber_Index(object));
+  if (!index) {
+    PyErr_Clear();
+    return false;
+  }
+  *value = long_value(index.get(), beyond);
+  return true;
+}
+
+// A bool, an integer, a float or a complex number of NumPy's; false for its other scalars.
 bool numpy_scalar_value(PyObject* object, Scalar* scalar) {
   const NumpyTypes& numpy = *numpy_if_loaded();
   if (PyObject_TypeCheck(object, numpy.bool_)) {
@@ -77,23 +88,9 @@ bool is_number(PyObject* object) {
          is_numpy_scalar(object) || is_traced_number(object);
 }
 
-bool to_int(PyObject* object, int64_t* value) {
-  if (PyLong_Check(object)) {
-    if (PyBool_Check(object)) return false;
-    *value = long_value(object);
-    return true;
-  }
-  if (!PyIndex_Check(object)) return false;
-  if (is_tensor(object) && (unwrap(object).numel() != 1 || !is_integral(unwrap(object).dtype())))
-    return false;
-  Object index = Object::steal(PyNumber_Index(object));
-  if (!index) {
-    PyErr_Clear();
-    return false;
-  }
-  *value = long_value(index.get());
-  return true;
-}
+bool to_int(PyObject* object, int64_t* value) { return int_value(object, value, ErrorKind::Value); }
+
+bool to_size(PyObject* object, int64_t* value) { return int_value(object, value, ErrorKind::Type); }
 
 bool to_bool(PyObject* object, bool* value) {
   if (PyBool_Check(object)) {

@@ -68,7 +68,7 @@ bool store_ints(PyObject* const* items, size_t count, Frame& frame, Value& out) 
     slots = spill.data();
   }
   for (size_t i = 0; i < count; ++i) {
-    if (!to_int(items[i], &slots[i])) return false;
+    if (!to_size(items[i], &slots[i])) return false;
   }
   out = spill.empty() ? Value::borrow(IntList(slots, count)) : Value(std::move(spill));
   return true;

@@ -57,11 +57,8 @@ def _rows(name: str, tensors: Any, args: Sequence[Any]) -> list[list[Any]]:
     if sorted(lists, reverse=True) != lists:
         raise TypeError(f"{name}: expected lists of tensors before numbers, got {args!r}")
     for arg in args:
-        if not isinstance(arg, (list, tuple)):
-            columns.append([arg] * len(tensors))
-        elif len(arg) == len(tensors):
-            columns.append(arg)
-        else:
+        columns.append(arg if isinstance(arg, (list, tuple)) else [arg] * len(tensors))
+        if len(columns[-1]) != len(tensors):
             raise RuntimeError(f"{name}: expected lists of {len(tensors)}, got one of {len(arg)}")
     return [list(row) for row in zip(*columns)]
 
@@ -105,6 +102,8 @@ def __getattr__(name: str) -> Any:
         tensors, *rest = _in_order(operator.rstrip("_"), args, kwargs) or [None]
         if operator == "pow" and not isinstance(tensors, (list, tuple)):
             return tuple(function(tensors, power, **kwargs) for power in rest[0])
+        if operator == "copy_" and not (rest and all(isinstance(x, Tensor) for x in rest[0])):
+            raise TypeError(f"{name}: expected a list of tensors as src, got {rest}")
         if operator.startswith("addc"):  # their numbers may be a vector
             rest = [a.tolist() if isinstance(a, Tensor) and a.dim() == 1 else a for a in rest]
         results = [function(*row, **kwargs) for row in _rows(name, tensors, rest)]

@@ -40,10 +40,10 @@ class ReshapeTransform(Transform):
     )
 
     def _call(self, x: Tensor) -> Tensor:
-        return x.reshape(self.forward_shape(x.shape))
+        return x.reshape(*x.shape[: x.dim() - len(self.in_shape)], *self.out_shape)
 
     def _inverse(self, y: Tensor) -> Tensor:
-        return y.reshape(self.inverse_shape(y.shape))
+        return y.reshape(*y.shape[: y.dim() - len(self.out_shape)], *self.in_shape)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return x.new_zeros(x.shape[: x.dim() - len(self.in_shape)])

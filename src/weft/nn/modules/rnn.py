@@ -357,7 +357,7 @@ class LSTM(RNNBase):
         self, input: Input, hx: tuple[Tensor, Tensor] | None = None
     ) -> tuple[Input, tuple[Tensor, Tensor]]:
         """The outputs of all steps and the last (h, c) of each layer and direction."""
-        output, (hidden, memory) = self._run(input, hx)
+        output, (hidden, memory) = self._run(input, None if hx is None else (hx[0], hx[1]))
         return output, (hidden, memory)
 
 
