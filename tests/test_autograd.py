@@ -640,6 +640,19 @@ class TestViews:
         expected = (3 * (3 * x.detach() + 1).exp()).tolist()
         assert x.grad.tolist() == pytest.approx(expected)
 
+    @pytest.mark.parametrize(
+        "name", ["mode", "median", "nanmedian", "max", "min", "sort", "cummax", "cummin"]
+    )
+    @pytest.mark.parametrize("dim", [0, 1])
+    def test_chosen_elements_in_place(self, name: str, dim: int) -> None:
+        """Results that point to elements are tensors of their own, no views."""
+        x = weft.tensor([[1.0, 2.0], [1.0, 2.0]], requires_grad=True)
+        values = getattr(x * 1, name)(dim)[0]
+        values[:] -= 0.5
+        values.mul_(2)
+        values.sum().backward()
+        assert x.grad is not None and x.grad.sum() == 2 * values.numel()
+
 
 class TestMemory:
     def test_nothing_grows(self) -> None:

@@ -225,6 +225,17 @@ WARNED: dict[str, Callable[[Any], Any]] = {
     "grid_sample": lambda t: t.nn.functional.grid_sample(t.ones(1, 1, 2, 2), t.zeros(1, 1, 1, 2)),
     "affine_grid": lambda t: t.nn.functional.affine_grid(t.ones(1, 2, 3), (1, 1, 2, 2)),
     "chain_matmul": lambda t: t.chain_matmul(t.eye(2), t.eye(2)),
+    "meshgrid": lambda t: t.meshgrid(t.ones(2), t.ones(3)),
+    "kl_div": lambda t: t.nn.functional.kl_div(t.ones(2).log(), t.ones(2)),
+    "KLDivLoss": lambda t: t.nn.KLDivLoss()(t.ones(2).log(), t.ones(2)),
+    "T of three dimensions": lambda t: t.ones(2, 3, 4).T,
+    "T of a vector": lambda t: t.ones(2).T,
+    "a complex tensor to floats": lambda t: t.ones(2, dtype=t.complex64).float(),
+    "a complex tensor to ints": lambda t: t.ones(2, dtype=t.complex64).to(t.int32),
+    "a complex tensor into a real one": lambda t: t.ones(2).copy_(t.ones(2, dtype=t.complex64)),
+    "a complex tensor in an assignment": lambda t: t.ones(2).__setitem__(
+        0, t.ones((), dtype=t.complex64)
+    ),
     "ReduceLROnPlateau.step": lambda t: (
         _schedules(t)[1].ReduceLROnPlateau(_schedules(t)[0]).step(1.0, 3)
     ),

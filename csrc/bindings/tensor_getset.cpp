@@ -74,6 +74,7 @@ int set_data(PyObject* self, PyObject* value, void*) {
 
 Tensor reversed(const Tensor& t) {
   if (t.dim() == 2) return ops::t(t);
+  warn("T: expected a matrix; for other tensors it is deprecated: say mT, or permute");
   Dims dims;
   for (int64_t d = t.dim(); d-- > 0;) dims.push_back(d);
   return ops::permute(t, dims);

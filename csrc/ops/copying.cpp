@@ -1,5 +1,6 @@
 // Copies, fills and conversions of the operator table.
 #include "core/error.h"
+#include "core/warning.h"
 #include "native_copying.h"
 #include "native_factories.h"
 #include "ops/copy.h"
@@ -7,7 +8,13 @@
 #include "ops_copying.h"
 
 namespace weft::native {
+static void note_cast(const char* op, DType from, DType to) {
+  if (!is_complex(from) || is_complex(to) || to == DType::Bool) return;
+  warn(str(op, ": expected a complex dtype, got ", from, " for ", to, ", of the real parts alone"));
+}
+
 Tensor copy_(const Tensor& self, const Tensor& src, bool) {
+  note_cast("copy_", src.dtype(), self.dtype());
   copy_into(self, src, "copy_");
   return self;
 }
@@ -50,6 +57,7 @@ Tensor _to_copy(const Tensor& self, std::optional<DType> dtype, std::optional<in
                 std::optional<Device> device, std::optional<bool> pin_memory, bool,
                 std::optional<int64_t> memory_format) {
   Tensor result = empty_like(self, dtype, layout, device, pin_memory, memory_format);
+  note_cast("to", self.dtype(), result.dtype());
   copy_new(result, self);
   return result;
 }

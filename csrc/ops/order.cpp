@@ -17,12 +17,10 @@
 namespace weft::native {
 namespace {
 
-// Values and indices at `place` (counted along dim) of sorted rows.
-Pair pick(const Pair& sorted, int64_t dim, const Tensor& place, bool keepdim) {
-  Tensor values = ops::gather(std::get<0>(sorted), dim, place, false);
-  Tensor indices = ops::gather(std::get<1>(sorted), dim, place, false);
-  if (keepdim || values.dim() == 0) return {values, indices};
-  return {ops::squeeze(values, dim), ops::squeeze(indices, dim)};
+// Entries at `place` (counted along dim) of sorted rows; no view, which nobody could write to.
+Tensor pick(const Tensor& sorted, int64_t dim, const Tensor& place, bool keepdim) {
+  const Tensor found = ops::gather(sorted, dim, place, false);
+  return keepdim ? found : found.with_layout(views::squeeze(found.layout(), dim), "mode");
 }
 
 int64_t length_along(const char* op, const Tensor& self, int64_t dim) {
@@ -166,7 +164,9 @@ Pair mode(const Tensor& self, int64_t dim, bool keepdim) {
       place.data_as<int64_t>()[r] = end;
     }
   });
-  return pick(sorted, dim, ops::movedim(place, self.dim() - 1, dim), keepdim);
+  const Tensor places = ops::movedim(place, self.dim() - 1, dim);
+  return {pick(std::get<0>(sorted), dim, places, keepdim),
+          pick(std::get<1>(sorted), dim, places, keepdim)};
 }
 
 }  // namespace weft::native

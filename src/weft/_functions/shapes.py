@@ -110,6 +110,8 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     parts = [part.reshape(-1) for part in parts]
     if indexing not in (None, "ij", "xy"):
         raise RuntimeError(f'meshgrid: expected indexing "ij" or "xy", got {indexing!r}')
+    if indexing is None:
+        warnings.warn('meshgrid: expected indexing="ij" or "xy", got none: "ij"', stacklevel=2)
     swap = indexing == "xy" and len(parts) > 1
     if swap:
         parts[0], parts[1] = parts[1], parts[0]

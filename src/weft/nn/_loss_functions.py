@@ -7,7 +7,7 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
-from weft._functions.shapes import broadcast_shapes
+from weft._functions.shapes import broadcast_shapes, broadcast_tensors
 from weft._runtime.data_dependent import data_dependent
 from weft._runtime.exports import list_own as _list_own
 from weft._runtime.precision import full_precision as _full_precision
@@ -41,15 +41,18 @@ def _reduction(function: str, name: str) -> int:
     raise ValueError(f"{function}: expected reduction 'none', 'mean' or 'sum', got {name!r}")
 
 
-def _warn_of_sizes(function: str, input: Tensor, target: Tensor) -> None:
+def _of_one_size(function: str, input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Both as they broadcast, with a warning if they have to: 0-d ones count for the dtype, too."""
     if is_scripting() or is_tracing():  # sizes that programs compare would end a fusion group
-        return
-    if target.shape != input.shape:
-        warnings.warn(
-            f"Using a target size ({target.shape}) that is different to the input size "
-            f"({input.shape}): {function} broadcasts them, which is rarely meant",
-            stacklevel=3,
-        )
+        return input, target
+    if target.shape == input.shape:
+        return input, target
+    warnings.warn(
+        f"Using a target size ({target.shape}) that is different to the input size "
+        f"({input.shape}): {function} broadcasts them, which is rarely meant",
+        stacklevel=3,
+    )
+    return broadcast_tensors(input, target)
 
 
 def _refuse_whole(function: str, input: Tensor, target: Tensor) -> None:
@@ -212,7 +215,7 @@ def mse_loss(
     """
     if size_average is not None or reduce is not None:
         reduction = _legacy(size_average, reduce)
-    _warn_of_sizes("mse_loss", input, target)
+    input, target = _of_one_size("mse_loss", input, target)
     _refuse_whole("mse_loss", input, target)
     if weight is not None:
         loss = (input - target) ** 2
@@ -237,7 +240,7 @@ def l1_loss(
     """
     if size_average is not None or reduce is not None:
         reduction = _legacy(size_average, reduce)
-    _warn_of_sizes("l1_loss", input, target)
+    input, target = _of_one_size("l1_loss", input, target)
     if weight is not None:
         loss = (input - target).abs()
         return _weighted("l1_loss", loss, input, weight, reduction)
@@ -334,7 +337,7 @@ def smooth_l1_loss(
     """
     if size_average is not None or reduce is not None:
         reduction = _legacy(size_average, reduce)
-    _warn_of_sizes("smooth_l1_loss", input, target)
+    input, target = _of_one_size("smooth_l1_loss", input, target)
     if beta == 0:
         return _reduced("smooth_l1_loss", (input - target).abs(), reduction)
     _refuse_whole("smooth_l1_loss", input, target)
@@ -360,7 +363,7 @@ def huber_loss(
     >>> weft.nn.functional.huber_loss(weft.tensor([0.5, 3.0]), weft.zeros(2), reduction="none")
     tensor([0.1250, 2.5000])
     """
-    _warn_of_sizes("huber_loss", input, target)
+    _of_one_size("huber_loss", input, target)
     _refuse_whole("huber_loss", input, target)
     if delta <= 0:
         raise RuntimeError(f"huber_loss: expected delta > 0, got {delta}")
@@ -394,6 +397,9 @@ def kl_div(
     """
     if size_average is not None or reduce is not None:
         reduction = _legacy(size_average, reduce)
+    elif reduction == "mean":
+        text = "kl_div: expected 'batchmean', which gives the divergence, got 'mean', of elements"
+        warnings.warn(text, stacklevel=2)
     _refuse_whole("kl_div", input, target)
     if log_target:
         loss = target.exp() * (target - input)
@@ -428,7 +434,7 @@ def gaussian_nll_loss(
         var = _C.full_like(input, float(var))
     if (var.detach() < 0).any():
         raise ValueError("gaussian_nll_loss: expected var >= 0, got negative values")
-    if var.shape == input.shape[:-1]:
+    if input.dim() and var.shape == input.shape[:-1]:
         var = var.unsqueeze(-1)
     elif var.dim() != input.dim() or [v for n, v in zip(input.shape, var.shape) if n != v] not in (
         [],
