@@ -52,7 +52,8 @@ def _of_one_size(function: str, input: Tensor, target: Tensor) -> tuple[Tensor, 
         f"({input.shape}): {function} broadcasts them, which is rarely meant",
         stacklevel=3,
     )
-    return broadcast_tensors(input, target)
+    input, target = broadcast_tensors(input, target)
+    return input, target
 
 
 def _refuse_whole(function: str, input: Tensor, target: Tensor) -> None:
