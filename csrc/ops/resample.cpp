@@ -206,16 +206,8 @@ void resample_lines(const Split3& s, const Taps& t, const T* in, T* out, int64_t
     const int64_t row = line % t.outputs * t.taps;
     const T* from = in + line / t.outputs * s.size * s.inner;
     T* to = out + line * s.inner;
-    int64_t k = row;
-    if (t.taps >= 2) {
-      const T *a = from + index[k] * s.inner, *b = from + index[k + 1] * s.inner;
-      const T u = weight[k], v = weight[k + 1];
-      for (int64_t j = 0; j < s.inner; ++j) to[j] = u * a[j] + v * b[j];
-      k += 2;
-    } else {
-      std::fill_n(to, s.inner, T(0));
-    }
-    for (; k < row + t.taps; ++k) {
+    std::fill_n(to, s.inner, T(0));
+    for (int64_t k = row; k < row + t.taps; ++k) {
       const T* entry = from + index[k] * s.inner;
       const T w = weight[k];
       for (int64_t j = 0; j < s.inner; ++j) to[j] += w * entry[j];

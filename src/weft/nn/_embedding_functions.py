@@ -125,6 +125,37 @@ def _offsets(input: Tensor, offsets: Tensor | None, include_last_offset: bool) -
     return starts
 
 
+def _check_bags(
+    input: Tensor,
+    weight: Tensor,
+    mode: str,
+    sparse: bool,
+    scale_grad_by_freq: bool,
+    per_sample_weights: Tensor | None,
+) -> None:
+    """Checks the mode, and options and factors that not every mode has."""
+    if mode not in ("sum", "mean", "max"):
+        raise ValueError(f"embedding_bag: expected mode 'sum', 'mean' or 'max', got {mode!r}")
+    if mode == "max" and (sparse or scale_grad_by_freq):
+        raise ValueError(
+            "embedding_bag: expected neither sparse nor scale_grad_by_freq for mode 'max', got "
+            f"sparse={sparse} and scale_grad_by_freq={scale_grad_by_freq}"
+        )
+    if per_sample_weights is not None and per_sample_weights.shape != input.shape:
+        raise ValueError(
+            "embedding_bag: expected per_sample_weights of the input's shape "
+            f"{tuple(input.shape)}, got {tuple(per_sample_weights.shape)}"
+        )
+    if per_sample_weights is not None and mode != "sum":
+        raise NotImplementedError(
+            f"embedding_bag: expected mode 'sum' with per_sample_weights, got {mode!r}"
+        )
+    if not weight.is_floating_point():
+        raise RuntimeError(f"embedding_bag: expected a floating weight, got {weight.dtype}")
+    if per_sample_weights is not None:
+        check_one_dtype("embedding_bag", "per_sample_weights", per_sample_weights, weight)
+
+
 def embedding_bag(
     input: Tensor,
     weight: Tensor,
@@ -158,34 +189,13 @@ def embedding_bag(
     """
     if weight.dtype == _C.int64 and input.is_floating_point():
         warnings.warn(
-            "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag("
-            "weight, input, ...)` is deprecated, and should now be `embedding_bag(input, weight, "
-            "...)`.",
+            "embedding_bag: expected the input before the weight, got the weight first, an order "
+            "that is deprecated",
             stacklevel=2,
         )
         weight, input = input, weight
-    if sparse and mode == "max":
-        raise ValueError("embedding_bag: expected sparse=False for mode 'max', got True")
+    _check_bags(input, weight, mode, sparse, scale_grad_by_freq, per_sample_weights)
     padding = _padding("embedding_bag", padding_idx, weight)
-    if mode not in ("sum", "mean", "max"):
-        raise ValueError(f"embedding_bag: expected mode 'sum', 'mean' or 'max', got {mode!r}")
-    if mode == "max" and scale_grad_by_freq:
-        raise ValueError(
-            "embedding_bag: expected scale_grad_by_freq=False for mode 'max', got True"
-        )
-    if per_sample_weights is not None and per_sample_weights.shape != input.shape:
-        raise ValueError(
-            "embedding_bag: expected per_sample_weights of the input's shape "
-            f"{tuple(input.shape)}, got {tuple(per_sample_weights.shape)}"
-        )
-    if per_sample_weights is not None and mode != "sum":
-        raise NotImplementedError(
-            f"embedding_bag: expected mode 'sum' with per_sample_weights, got {mode!r}"
-        )
-    if not weight.is_floating_point():
-        raise RuntimeError(f"embedding_bag: expected a floating weight, got {weight.dtype}")
-    if per_sample_weights is not None:
-        check_one_dtype("embedding_bag", "per_sample_weights", per_sample_weights, weight)
     starts = _offsets(input, offsets, include_last_offset)
     entries = input.reshape(-1)
     factors = None if per_sample_weights is None else per_sample_weights.reshape(-1)
