@@ -6,32 +6,6 @@
 namespace torch::nn {
 inline namespace over_weft {
 
-namespace detail {
-
-using at::Tensor;
-using StatePair = std::tuple<Tensor, Tensor>;
-
-// Steps of one layer in one direction: outputs [t, n, h], the last hidden state and memory.
-inline std::tuple<Tensor, Tensor, Tensor> run_layer(const Tensor& input, const Tensor& hidden,
-                                                    const Tensor& memory,
-                                                    const std::vector<Tensor>& weights, bool bias,
-                                                    const char* mode, bool backwards) {
-  using c10::detail::box;
-  using c10::detail::Shared;
-  static const c10::detail::Operator op("aten::_recurrent_layer");
-  const size_t before = bias ? 4 : 2;
-  const Tensor projection = weights.size() > before ? weights[before] : Tensor();
-  // The state behind it of a layer without memory is not there.
-  const auto results = op.call<std::vector<Shared>>(
-      {box(input), box(Tensor()), box(hidden), box(memory), box(weights[0]), box(weights[1]),
-       box(bias ? weights[2] : Tensor()), box(bias ? weights[3] : Tensor()), box(projection),
-       box(mode), box(backwards)});
-  return {c10::detail::unbox<Tensor>(results[0]), c10::detail::unbox<Tensor>(results[1]),
-          c10::detail::unbox<Tensor>(results[2])};
-}
-
-}  // namespace detail
-
 // Layers over steps [t, n, inputs], or [n, t, inputs] where the batch is first. `Gates`: how many
 // products of `hidden_size` a step has.
 template <class Derived, int64_t Gates>
@@ -39,7 +13,6 @@ struct RecurrentLayer : Cloneable<Derived> {
   using Tensor = at::Tensor;
   explicit RecurrentLayer(const RNNOptions& given) : options(given) {}
   void reset() override {
-    weights.clear();
     for (int64_t layer = 0; layer < options.num_layers(); ++layer) {
       for (int64_t direction = 0; direction < directions(); ++direction) {
         add_weights(layer, "_l" + std::to_string(layer) + (direction > 0 ? "_reverse" : ""));
@@ -69,60 +42,46 @@ struct RecurrentLayer : Cloneable<Derived> {
   RNNOptions options;
 
  protected:
-  // Outputs and the last states.
-  std::tuple<Tensor, Tensor, Tensor> run(Tensor input, Tensor hidden, Tensor memory,
-                                         const char* mode) {
-    const bool is_single = input.dim() == 2, has_state = hidden.defined();
-    const int64_t place_of_batch = options.batch_first() ? 0 : 1;
-    if (is_single) input = input.unsqueeze(place_of_batch);
-    TORCH_CHECK(input.dim() == 3 && input.size(2) == options.input_size(), this->name(),
-                ": expected an input of 2 or 3 dims, the last ", options.input_size(), ", got ",
-                input.sizes());
-    if (options.batch_first()) input = input.transpose(0, 1);
-    if (has_state && is_single) {
-      hidden = hidden.unsqueeze(1);
-      if (memory.defined()) memory = memory.unsqueeze(1);
-    }
-    const int64_t count = options.num_layers() * directions(), n = input.size(1);
-    const int64_t width = options.proj_size() > 0 ? options.proj_size() : options.hidden_size();
-    if (!has_state) {
-      hidden = at::zeros({count, n, width}, input.options());
-      if (Gates == 4) memory = at::zeros({count, n, options.hidden_size()}, input.options());
-    }
-    std::vector<Tensor> outputs, lasts, memories;
-    for (int64_t place = 0; place < count; ++place) {
-      const bool backwards = place % directions() == 1;
-      auto [output, last, cell] =
-          detail::run_layer(input, hidden[place], memory.defined() ? memory[place] : memory,
-                            weights[static_cast<size_t>(place)], options.bias(), mode, backwards);
-      outputs.push_back(output);
-      lasts.push_back(last);
-      if (Gates == 4) memories.push_back(cell);
-      if (place % directions() + 1 < directions()) continue;
-      input = outputs.size() == 1 ? output : at::cat(outputs, -1);
-      outputs.clear();
-      if (options.dropout() > 0 && place + 1 < count) {
-        input = at::dropout(input, options.dropout(), this->is_training());
-      }
-    }
-    if (options.batch_first()) input = input.transpose(0, 1);
-    hidden = at::stack(lasts);
-    if (Gates == 4) memory = at::stack(memories);
-    if (is_single) {
-      input = input.squeeze(place_of_batch);
-      hidden = hidden.squeeze(1);
-      if (Gates == 4) memory = memory.squeeze(1);
-    }
-    return {input, hidden, memory};
+  // A batch of one for a sequence alone.
+  Tensor as_batch(const Tensor& input) const {
+    TORCH_CHECK((input.dim() == 2 || input.dim() == 3) && input.size(-1) == options.input_size(),
+                this->name(), ": expected an input of 2 or 3 dims, the last ", options.input_size(),
+                ", got ", input.sizes());
+    return input.dim() == 2 ? input.unsqueeze(place_of_batch()) : input;
+  }
+  // The state [layers and directions, n, width] before the first step: zeros unless given.
+  Tensor start(const Tensor& input, const Tensor& state, int64_t width) const {
+    if (state.defined()) return input.dim() == 2 ? state.unsqueeze(1) : state;
+    return zeros_for(input, input.dim() == 2 ? 1 : input.size(place_of_batch()), width);
+  }
+  Tensor as_given(const Tensor& input, const Tensor& made, int64_t place) const {
+    return input.dim() == 2 ? made.squeeze(place) : made;
+  }
+  // Of a step's output.
+  int64_t width() const {
+    return options.proj_size() > 0 ? options.proj_size() : options.hidden_size();
+  }
+  int64_t place_of_batch() const { return options.batch_first() ? 0 : 1; }
+  // Outputs and the last state of layers without memory, by the operator of their kind.
+  std::tuple<Tensor, Tensor> run(const Tensor& input, const Tensor& hx,
+                                 std::tuple<Tensor, Tensor> (*layers)(const Tensor&, const Tensor&,
+                                                                      at::TensorList, bool, int64_t,
+                                                                      double, bool, bool, bool)) {
+    const auto [output, hidden] =
+        layers(as_batch(input), start(input, hx, options.hidden_size()), this->parameters(),
+               options.bias(), options.num_layers(), options.dropout(), this->is_training(),
+               options.bidirectional(), options.batch_first());
+    return {as_given(input, output, place_of_batch()), as_given(input, hidden, 1)};
   }
   // The state: of sequences in the order they were given in.
   static Tensor ordered(const Tensor& state, const Tensor& order) {
     return state.defined() && order.defined() ? state.index_select(1, order) : state;
   }
+  Tensor zeros_for(const Tensor& input, int64_t count, int64_t width) const {
+    return at::zeros({options.num_layers() * directions(), count, width}, input.options());
+  }
   Tensor zeros_for(const utils::rnn::PackedSequence& packed, int64_t width) const {
-    return at::zeros({options.num_layers() * directions(),
-                      packed.batch_sizes()[0].template item<int64_t>(), width},
-                     packed.data().options());
+    return zeros_for(packed.data(), packed.batch_sizes()[0].template item<int64_t>(), width);
   }
   std::tuple<utils::rnn::PackedSequence, Tensor> run_packed(
       const utils::rnn::PackedSequence& packed, const Tensor& hx,
@@ -145,22 +104,17 @@ struct RecurrentLayer : Cloneable<Derived> {
   int64_t directions() const { return options.bidirectional() ? 2 : 1; }
   void add_weights(int64_t layer, const std::string& suffix) {
     const int64_t hidden = options.hidden_size(), projected = options.proj_size();
-    const int64_t width = projected > 0 ? projected : hidden;
-    std::vector<Tensor> made;
     const auto add = [&](const char* name, at::IntArrayRef sizes) {
-      made.push_back(this->register_parameter(name + suffix, at::empty(sizes)));
+      this->register_parameter(name + suffix, at::empty(sizes));
     };
-    add("weight_ih", {Gates * hidden, layer == 0 ? options.input_size() : width * directions()});
-    add("weight_hh", {Gates * hidden, width});
+    add("weight_ih", {Gates * hidden, layer == 0 ? options.input_size() : width() * directions()});
+    add("weight_hh", {Gates * hidden, width()});
     if (options.bias()) {
       add("bias_ih", {Gates * hidden});
       add("bias_hh", {Gates * hidden});
     }
     if (projected > 0) add("weight_hr", {projected, hidden});
-    weights.push_back(made);
   }
-
-  std::vector<std::vector<Tensor>> weights;  // of each layer and direction
 };
 
 #define WEFT_RECURRENT(Name, Gates)                                                      \
@@ -169,10 +123,9 @@ struct RecurrentLayer : Cloneable<Derived> {
   explicit Name##Impl(const RNNOptions& given) : RecurrentLayer(given) { Name##Impl::reset(); }
 struct RNNImpl : RecurrentLayer<RNNImpl, 1> {
   WEFT_RECURRENT(RNN, 1)
-  std::tuple<Tensor, Tensor> forward(const Tensor& input, Tensor hx = {}) {
-    const char* mode = options.nonlinearity() == kReLU ? "RNN_RELU" : "RNN_TANH";
-    auto [output, hidden, none] = run(input, std::move(hx), {}, mode);
-    return {output, hidden};
+  std::tuple<Tensor, Tensor> forward(const Tensor& input, const Tensor& hx = {}) {
+    if (options.nonlinearity() == kReLU) return run(input, hx, &at::rnn_relu);
+    return run(input, hx, &at::rnn_tanh);
   }
   std::tuple<utils::rnn::PackedSequence, Tensor> forward_with_packed_input(
       const utils::rnn::PackedSequence& packed, const Tensor& hx = {}) {
@@ -182,9 +135,8 @@ struct RNNImpl : RecurrentLayer<RNNImpl, 1> {
 };
 struct GRUImpl : RecurrentLayer<GRUImpl, 3> {
   WEFT_RECURRENT(GRU, 3)
-  std::tuple<Tensor, Tensor> forward(const Tensor& input, Tensor hx = {}) {
-    auto [output, hidden, none] = run(input, std::move(hx), {}, "GRU");
-    return {output, hidden};
+  std::tuple<Tensor, Tensor> forward(const Tensor& input, const Tensor& hx = {}) {
+    return run(input, hx, &at::gru);
   }
   std::tuple<utils::rnn::PackedSequence, Tensor> forward_with_packed_input(
       const utils::rnn::PackedSequence& packed, const Tensor& hx = {}) {
@@ -195,16 +147,20 @@ struct LSTMImpl : RecurrentLayer<LSTMImpl, 4> {
   WEFT_RECURRENT(LSTM, 4)
   std::tuple<Tensor, std::tuple<Tensor, Tensor>> forward(
       const Tensor& input, std::optional<std::tuple<Tensor, Tensor>> hx = {}) {
-    auto [output, hidden, memory] =
-        run(input, hx ? std::get<0>(*hx) : Tensor(), hx ? std::get<1>(*hx) : Tensor(), "LSTM");
-    return {output, {hidden, memory}};
+    const std::vector<Tensor> begin = {
+        start(input, hx ? std::get<0>(*hx) : Tensor(), width()),
+        start(input, hx ? std::get<1>(*hx) : Tensor(), options.hidden_size())};
+    const auto [output, hidden, memory] = at::lstm(
+        as_batch(input), begin, this->parameters(), options.bias(), options.num_layers(),
+        options.dropout(), this->is_training(), options.bidirectional(), options.batch_first());
+    return {as_given(input, output, place_of_batch()),
+            {as_given(input, hidden, 1), as_given(input, memory, 1)}};
   }
   std::tuple<utils::rnn::PackedSequence, std::tuple<Tensor, Tensor>> forward_with_packed_input(
       const utils::rnn::PackedSequence& packed, std::optional<std::tuple<Tensor, Tensor>> hx = {}) {
-    const int64_t width = options.proj_size() > 0 ? options.proj_size() : options.hidden_size();
     const Tensor &order = packed.sorted_indices(), &back = packed.unsorted_indices();
     const std::vector<Tensor> start = {
-        hx ? ordered(std::get<0>(*hx), order) : zeros_for(packed, width),
+        hx ? ordered(std::get<0>(*hx), order) : zeros_for(packed, width()),
         hx ? ordered(std::get<1>(*hx), order) : zeros_for(packed, options.hidden_size())};
     const auto [output, hidden, memory] = at::lstm(
         packed.data(), packed.batch_sizes(), start, this->parameters(), options.bias(),
