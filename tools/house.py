@@ -50,7 +50,7 @@ PURPOSES = (
     Purpose(
         "exported programs",
         3_240,
-        3_557,
+        3_559,
         "src/weft/export/* src/weft/jit/archive/exported.py",
     ),
     Purpose(

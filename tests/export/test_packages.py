@@ -63,8 +63,8 @@ def nested() -> tuple[Any, Any, Any]:
 
 def test_arguments_are_those_of_the_export(nested: Any, tmp_path: Any) -> None:
     program, args, kwargs = nested
-    path = aoti_compile_and_package(program, package_path=str(tmp_path / "nested.pt2"))
-    assert path == str(tmp_path / "nested.pt2")
+    path = tmp_path / "nested.pt2"
+    assert aoti_compile_and_package(program, package_path=path) is path
     package = aoti_load_package(path, run_single_threaded=True)
     first, second = package(*args, **kwargs), package(*args, **kwargs)
     assert second["rest"][1].tolist() == [3.0, 3.0] and first["rest"][1].tolist() == [2.0, 2.0]
@@ -81,9 +81,7 @@ def test_arguments_are_those_of_the_export(nested: Any, tmp_path: Any) -> None:
 def test_constants_are_replaced(nested: Any) -> None:
     program, args, kwargs = nested
     buffer = io.BytesIO()
-    aoti_compile_and_package(program, package_path=buffer)
-    buffer.seek(0)
-    package = aoti_load_package(buffer)
+    package = aoti_load_package(aoti_compile_and_package(program, package_path=buffer))
     assert sorted(package.get_constant_fqns()) == ["count", "linear.bias", "linear.weight"]
     zeros = {name: weft.zeros_like(each) for name, each in program.state_dict.items()}
     package.load_constants(zeros, check_full_update=True)

@@ -140,7 +140,7 @@ def lobpcg(
     The gradient is that for a dense A without B. Raises RuntimeError for other shapes and dtypes,
     ValueError unless 1 <= k <= n and 3 * n <= m, NotImplementedError for a tracker.
 
-    >>> weft.lobpcg(weft.diag(weft.arange(9.0)), k=2, X=weft.eye(9)[:, 5:7] + 1)[0]
+    >>> weft.lobpcg(weft.diag(weft.arange(9.0)), k=2, X=weft.eye(9)[:, 5:7] + 1)[0].round()
     tensor([8., 7.])
     """
     columns = n if X is None else X.shape[-1]

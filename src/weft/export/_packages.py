@@ -46,13 +46,14 @@ def aoti_compile_and_package(
     *,
     package_path: FileLike | None = None,
     inductor_configs: Mapping[str, Any] | None = None,
-) -> str:
+) -> FileLike:
     """Compiles an exported program into a package, with machine code for calls like the example.
 
     package_path: a file whose name ends in .pt2, or one that can be written; by default model.pt2
     in the current folder. Of `inductor_configs` two settings mean something: "freezing" makes the
     parameters constants, which `load_constants` cannot change, and folds batch norms into them;
-    "aot_inductor.metadata" has texts by name for `get_metadata`. The result is the package's path.
+    "aot_inductor.metadata" has texts by name for `get_metadata`. The result is the path, or
+    the file at its start.
     ValueError for a path of another ending; TypeError for a program that was not exported.
 
     >>> import pathlib, tempfile
@@ -73,12 +74,13 @@ def aoti_compile_and_package(
         if not os.fspath(path).endswith(".pt2"):
             raise ValueError(f"{what}: expected a path that ends in .pt2, got {os.fspath(path)!r}")
         _compile(exported_program, os.fspath(path), configs)
-        return os.fspath(path)
+        return path
     with _temporary() as made:
         _compile(exported_program, made, configs)
         with open(made, "rb") as source:
             shutil.copyfileobj(source, path)
-    return ""
+    path.seek(0)
+    return path
 
 
 def aoti_load_package(

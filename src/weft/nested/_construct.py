@@ -28,8 +28,8 @@ def nested_tensor(
     RuntimeError for tensors of different dtypes or numbers of dimensions.
 
     >>> x = weft.nested.nested_tensor([[1.0, 2.0], [3.0]], layout=weft.jagged)
-    >>> x, [part.tolist() for part in x * 2]
-    (NestedTensor(size=(2, j1), offsets=tensor([0, 2, 3]), contiguous=True), [[2.0, 4.0], [6.0]])
+    >>> [part.tolist() for part in x * 2]
+    [[2.0, 4.0], [6.0]]
     """
     if not isinstance(tensor_list, (list, tuple)):
         raise TypeError(f"nested_tensor: expected a list, got {type(tensor_list).__name__}")

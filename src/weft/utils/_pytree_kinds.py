@@ -123,6 +123,7 @@ def register_dataclass(
     ValueError unless each of those that __init__ takes is in one of them.
 
     >>> from dataclasses import make_dataclass
+    >>> from weft.utils._pytree import tree_map
     >>> Point = make_dataclass("Point", ["x", "y"])
     >>> register_dataclass(Point)
     >>> tree_map(lambda part: part + 1, Point(1, 2))

@@ -71,8 +71,8 @@ class FlopCounterMode(TorchFunctionMode):
     ...     model(weft.ones(2, 4)).sum().backward()
     >>> counter.get_total_flops()
     256
-    >>> counter.get_flop_counts()["Sequential.0"]
-    {aten.addmm: 128, aten.mm: 128}
+    >>> {str(name): count for name, count in counter.get_flop_counts()["Sequential.0"].items()}
+    {'aten.addmm': 128, 'aten.mm': 128}
     """
 
     def __init__(

@@ -26,6 +26,7 @@ class RRef(Generic[T]):
     arguments and results of calls; RuntimeError where they are pickled otherwise. `type_hint` has
     no effect.
 
+    >>> from weft.distributed import rpc
     >>> rpc.init_rpc("alone", rank=0, world_size=1)
     >>> rref = rpc.remote("alone", max, args=(2, 3))
     >>> rref.to_here(), rref.owner_name()

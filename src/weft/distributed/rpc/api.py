@@ -55,6 +55,7 @@ def init_rpc(
     a second worker of a process. A call runs what its caller says; callers show a secret that they
     have from the store, so whoever reaches the store may call, as in PyTorch.
 
+    >>> from weft.distributed import rpc
     >>> rpc.init_rpc("alone", rank=0, world_size=1)
     >>> rpc.rpc_sync("alone", divmod, args=(7, 3))
     (2, 1)

@@ -12,6 +12,7 @@ def async_execution(fn: Callable[..., Any]) -> Callable[..., Any]:
     value when it is there, and no thread waits for it here. staticmethod and classmethod go
     outside. The caller gets a RuntimeError for other results.
 
+    >>> from weft.distributed import rpc
     >>> @rpc.functions.async_execution
     ... def later() -> weft.futures.Future[int]:
     ...     future: weft.futures.Future[int] = weft.futures.Future()

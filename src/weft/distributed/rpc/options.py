@@ -12,7 +12,7 @@ from weft import _C
 class WorkerInfo(NamedTuple):
     """A process by its name and its rank, `id`.
 
-    >>> rpc.WorkerInfo("trainer", 0)
+    >>> WorkerInfo("trainer", 0)
     WorkerInfo(id=0, name=trainer)
     """
 
@@ -35,7 +35,7 @@ class BackendType(enum.Enum):
 class RpcBackendOptions:
     """What all backends take. Times are in seconds; a timeout of 0 is none.
 
-    >>> rpc.RpcBackendOptions(rpc_timeout=5).init_method
+    >>> RpcBackendOptions(rpc_timeout=5).init_method
     'env://'
     """
 
@@ -47,7 +47,7 @@ class TensorPipeRpcBackendOptions(RpcBackendOptions):
     """num_worker_threads: how many calls a process answers at once. device_maps and devices name
     devices of others: the CPU alone, else ValueError.
 
-    >>> rpc.TensorPipeRpcBackendOptions(num_worker_threads=4).rpc_timeout
+    >>> TensorPipeRpcBackendOptions(num_worker_threads=4).rpc_timeout
     60.0
     """
 

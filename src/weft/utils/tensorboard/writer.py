@@ -63,7 +63,8 @@ class SummaryWriter:
     Values are tensors, arrays or numbers; `global_step` and `walltime` say when. It is a context
     manager that closes the files.
 
-    >>> with SummaryWriter(folder) as writer:
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, SummaryWriter(folder) as writer:
     ...     for step in range(3):
     ...         writer.add_scalar("loss", 1 / (1 + step), step)
     """
