@@ -3,8 +3,6 @@
 // The three operators here are each other's gradients, so second derivatives need nothing more.
 #include "ops/conv.h"
 
-#include <cmath>
-
 #include "native_convolution.h"
 #include "ops/blas.h"
 #include "ops/conv_channels.h"
@@ -177,10 +175,14 @@ Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, Int
   return laid_out(g, out, input, weight);
 }
 
-Tensor _conv2d_sum(const Tensor& input, const Tensor& weight, const Tensor& bias,
-                   const Tensor& residual, std::optional<double> high, IntList stride,
-                   IntList padding, IntList dilation, int64_t groups) {
-  const Geometry g = checked(input, weight, bias, {stride, padding, dilation, groups});
+namespace {
+
+constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+
+// conv2d plus the residual, held between 0 and `high` where there is one.
+Tensor sum_of(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& residual,
+              std::optional<double> high, const conv::Window& window) {
+  const Geometry g = checked(input, weight, bias, window);
   const Dims sizes{g.batch, g.out_channels, g.out_height, g.out_width};
   const bool lies_so =
       !residual.defined() || (residual.layout().has_format(MemoryFormat::ChannelsLast) &&
@@ -192,10 +194,25 @@ Tensor _conv2d_sum(const Tensor& input, const Tensor& weight, const Tensor& bias
                         residual.defined() ? residual.data_as<const float>() : nullptr,
                         high.has_value(), static_cast<float>(high.value_or(0))});
   }
-  Tensor out = conv2d(input, weight, bias, stride, padding, dilation, groups);
+  Tensor out =
+      conv2d(input, weight, bias, window.stride, window.padding, window.dilation, window.groups);
   if (residual.defined()) out = ops::add(out, residual);
   if (high) out = ops::relu(out);
-  return high && std::isfinite(*high) ? ops::clamp_max(out, *high) : out;
+  return high && *high < kNoLimit ? ops::clamp_max(out, *high) : out;
+}
+
+}  // namespace
+
+Tensor _conv2d_sum(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                   const Tensor& residual, bool relu, IntList stride, IntList padding,
+                   IntList dilation, int64_t groups) {
+  return sum_of(input, weight, bias, residual, relu ? std::optional(kNoLimit) : std::nullopt,
+                {stride, padding, dilation, groups});
+}
+Tensor _conv2d_sum_high(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                        const Tensor& residual, double high, IntList stride, IntList padding,
+                        IntList dilation, int64_t groups) {
+  return sum_of(input, weight, bias, residual, high, {stride, padding, dilation, groups});
 }
 
 namespace {

@@ -31,10 +31,19 @@ op(
     result="input",
 )
 op(
-    "_conv2d_sum(Tensor input, Tensor weight, Tensor? bias, Tensor? residual, float? high, "
+    "_conv2d_sum(Tensor input, Tensor weight, Tensor? bias, Tensor? residual, bool relu, "
     "int[2] stride=1, int[2] padding=0, int[2] dilation=1, int groups=1) -> Tensor",
-    doc="conv2d plus a residual, sums held between 0 and `high` where there is one: inf for relu, "
-    "6 for relu6. Programs that record no gradients have it for a convolution and what follows.",
+    doc="conv2d plus a residual, negative sums set to 0 if `relu`. Programs that record no "
+    "gradients have it for a convolution and what follows.",
+    tags=("nondifferentiable",),
+    shape="broadcast(convolved(input, weight, stride, padding, dilation), residual)",
+    result="input",
+)
+op(
+    "_conv2d_sum.high(Tensor input, Tensor weight, Tensor? bias, Tensor? residual, float high, "
+    "int[2] stride=1, int[2] padding=0, int[2] dilation=1, int groups=1) -> Tensor",
+    doc="conv2d plus a residual, sums held between 0 and `high`, as by relu6.",
+    native="_conv2d_sum_high",
     tags=("nondifferentiable",),
     shape="broadcast(convolved(input, weight, stride, padding, dilation), residual)",
     result="input",

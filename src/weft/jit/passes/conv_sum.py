@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 
-from weft.jit.ir import NONE, TENSOR, Graph, Node, Value
+from weft.jit.ir import TENSOR, Graph, Node, Value
 from weft.jit.passes.operators import written_tensors
 from weft.jit.passes.options import DEFAULT, Options
 
@@ -52,9 +52,11 @@ def _join(layer: Node) -> bool:
     graph = layer.graph
     with graph.inserting(before=last), graph.at_range(layer.range):
         none = graph.constant(None, layer.inputs[2].type) if residual is None else residual
-        limit = graph.constant(None, NONE) if high is None else graph.constant(high)
+        kind, limit = "aten::_conv2d_sum", graph.constant(high is not None)
+        if high is not None and high < math.inf:
+            kind, limit = "aten::_conv2d_sum.high", graph.constant(high)
         inputs = [*layer.inputs[:3], none, limit, *layer.inputs[3:]]
-        joined = graph.emit("aten::_conv2d_sum", inputs, [TENSOR]).output
+        joined = graph.emit(kind, inputs, [TENSOR]).output
     last.output.replace_all_uses_with(joined)
     for node in dict.fromkeys((last, added, layer)):
         if node is not None and not any(output.uses for output in node.outputs):
