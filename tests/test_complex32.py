@@ -60,6 +60,7 @@ def test_promotion_of_numbers() -> None:
     assert (numbers() * 2.5).dtype is weft.complex32
 
 
+@pytest.mark.filterwarnings("ignore:to. expected a complex dtype")
 @pytest.mark.parametrize("kind", [each for each in weft._C._dtypes if not each.is_complex])
 def test_conversions_of_real_dtypes(kind: weft.dtype) -> None:
     x = weft.tensor([0.0, 1.0, 1.0]).to(kind)

@@ -122,6 +122,7 @@ def test_packages(libtorch_programs: Path, archive: Path, tmp_path: Path) -> Non
         "linear.bias linear.weight offset 44 116 156 196",
         "load_constants: expected values for 3 constants by their names, got 1, of which it has 1 ",
         "load_constants: expected use_inactive=false, as constants have one set of values, got true ",
+        "load_constants: expected [2] of Float for linear.bias, got [1] of Float ",
         "load_constants: expected values for 3 constants by their names, got 1, of which it has 0 ",
         "forward: expected a value for argument 'inputs_scale', got none",
         f"AOTIModelPackageLoader: expected a package that weft's aoti_compile_and_package made, got '{archive}' ",

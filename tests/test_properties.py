@@ -6,6 +6,7 @@ from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
+import pytest
 from drawing import examples
 from hypothesis import given
 
@@ -143,6 +144,7 @@ DTYPES = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:to. expected a complex dtype")
 @SETTINGS
 @given(SHAPES, st.sampled_from(DTYPES), st.sampled_from(DTYPES))
 def test_conversion_equals_numpy_where_it_is_defined(

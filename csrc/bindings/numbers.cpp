@@ -23,7 +23,12 @@ int64_t long_value(PyObject* number, ErrorKind beyond = ErrorKind::Overflow) {
 }
 
 bool int_value(PyObject* object, int64_t* value, ErrorKind beyond) {
-  if (PyBool_Check(object) || !PyIndex_Check(object)) return false;
+  if (PyBool_Check(object)) return false;
+  if (PyLong_Check(object)) {
+    *value = long_value(object, beyond);
+    return true;
+  }
+  if (!PyIndex_Check(object)) return false;
   if (is_tensor(object) && (unwrap(object).numel() != 1 || !is_integral(unwrap(object).dtype())))
     return false;
   Object index = Object::steal(PyNumber_Index(object));

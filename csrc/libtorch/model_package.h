@@ -29,7 +29,7 @@ class AOTIModelPackageLoader {
     return tensors;
   }
   std::vector<at::Tensor> boxed_run(std::vector<at::Tensor>&& inputs, void* = nullptr) const {
-    const std::vector<at::Tensor> taken = std::move(inputs);
+    const std::vector<at::Tensor> taken = std::move(inputs);  // they go with the call
     return run(taken);
   }
 
@@ -72,6 +72,11 @@ class AOTIModelPackageLoader {
     for (const jit::NameTensor& each : constants) {
       const auto value = values.find(each.name);
       if (value == values.end()) continue;
+      TORCH_CHECK(value->second.sizes() == each.value.sizes() &&
+                      value->second.scalar_type() == each.value.scalar_type(),
+                  "load_constants: expected ", each.value.sizes(), " of ", each.value.scalar_type(),
+                  " for ", each.name, ", got ", value->second.sizes(), " of ",
+                  value->second.scalar_type());
       if (user_managed) {
         c10::detail::check(weft_tensor_set_data(each.value.get(), value->second.detach().get()));
       } else {

@@ -95,6 +95,9 @@ def test_constants_are_replaced(nested: Any) -> None:
     for values, full in (({"other": bias}, False), ({"linear.bias": bias}, True)):
         with pytest.raises(RuntimeError, match="load_constants: expected values for"):
             package.load_constants(values, check_full_update=full)
+    for value in (weft.ones(1), weft.ones(3).double()):
+        with pytest.raises(RuntimeError, match=r"expected \(3,\) of torch.float32 for linear.bias"):
+            package.load_constants({"linear.bias": value}, check_full_update=False)
 
 
 def test_metadata(nested: Any, tmp_path: Any) -> None:
@@ -143,7 +146,6 @@ def test_damaged_packages_raise(nested: Any, tmp_path: Any) -> None:
 
 
 PROGRAM = """
-import sys
 import torch
 import torch._inductor
 

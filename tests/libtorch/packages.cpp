@@ -49,6 +49,8 @@ void program(const Words& words) {
 
   print_error([&] { loader.load_constants(values, false, true); });
   print_error([&] { loader.load_constants(values, true, false); });
+  values = {{"linear.bias", torch::ones({1})}};
+  print_error([&] { loader.load_constants(values, false, false); });
   values = {{"other", bias}};
   print_error([&] { loader.load_constants(values, false, false); });
   print_error([&] { loader.run({inputs[0]}); });

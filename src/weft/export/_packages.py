@@ -8,14 +8,14 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Any, TypeAlias
+from typing import IO, Any, TypeAlias
 
 from weft import _C
 from weft._C import Tensor
 from weft.autograd.grad_mode import no_grad
-from weft.export._unlift import flat_module
+from weft.export._unlift import flat_module, leaves_of
 from weft.export.exported_program import ExportedProgram
 from weft.export.graph_signature import ConstantArgument, InputKind
 from weft.jit.aot.compile import aot_compile
@@ -28,9 +28,6 @@ from weft.utils._pytree import (
     treespec_dumps,
     treespec_loads,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 FileLike: TypeAlias = "str | os.PathLike[str] | IO[bytes]"
 _METADATA = "aot_inductor.metadata"
@@ -120,11 +117,7 @@ class AOTICompiledModel:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The results for arguments of the structure of the export; ValueError for others."""
-        keys = list(self._in_spec.children_specs[1].context or ())
-        named = {key: kwargs[key] for key in keys if key in kwargs}
-        leaves, given = tree_flatten((args, named))
-        if given != self._in_spec or kwargs.keys() - set(keys):
-            raise ValueError(f"expected arguments of the structure {self._in_spec}, got {given}")
+        leaves = leaves_of(self._in_spec, args, kwargs)
         inputs = [each for each, is_taken in zip(leaves, self._taken) if is_taken]
         with no_grad():
             return tree_unflatten(self.loader.call("forward", *inputs), self._out_spec)
@@ -146,7 +139,7 @@ class AOTICompiledModel:
     ) -> None:
         """Gives constants new values by their names; with `user_managed` they share the memory of
         those that are given. RuntimeError for unknown names, and with `check_full_update` for
-        names that are missing."""
+        names that are missing, and for other sizes and dtypes."""
         held = self._held()
         unknown = sorted(constants_map.keys() - held.keys())
         missing = sorted(held.keys() - constants_map.keys()) if check_full_update else []
@@ -155,6 +148,12 @@ class AOTICompiledModel:
                 f"load_constants: expected values for {', '.join(held) or 'no constants'}; "
                 f"got others for {unknown}, and none for {missing}"
             )
+        for name, value in constants_map.items():
+            if (value.shape, value.dtype) != (held[name].shape, held[name].dtype):
+                raise RuntimeError(
+                    f"load_constants: expected {tuple(held[name].shape)} of {held[name].dtype} for "
+                    f"{name}, got {tuple(value.shape)} of {value.dtype}"
+                )
         with no_grad():
             for name, value in constants_map.items():
                 if user_managed:

@@ -262,11 +262,8 @@ def checker(program: ExportedProgram) -> Callable[[tuple[Any, ...], dict[str, An
     ranges = program.range_constraints
 
     def check(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        leaves, given = tree_flatten((args, {k: kwargs[k] for k in _keys(spec) if k in kwargs}))
-        if given != spec or kwargs.keys() - set(_keys(spec)):
-            raise ValueError(f"expected arguments of the structure {spec}, got {given}")
         symbols: dict[str, int] = {}
-        for value, (arg, record) in zip(leaves, wanted):
+        for value, (arg, record) in zip(leaves_of(spec, args, kwargs), wanted):
             if isinstance(record, TensorRecord):
                 _check_tensor(arg.name, value, record, symbols, ranges)
             elif hasattr(arg, "value") and not _is_same(value, arg.value):
@@ -278,8 +275,13 @@ def checker(program: ExportedProgram) -> Callable[[tuple[Any, ...], dict[str, An
     return check
 
 
-def _keys(spec: TreeSpec) -> list[str]:
-    return list(spec.children_specs[1].context or ())
+def leaves_of(spec: TreeSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    """The leaves of a call's arguments; ValueError for another structure than the export's."""
+    keys = list(spec.children_specs[1].context or ())
+    leaves, given = tree_flatten((args, {key: kwargs[key] for key in keys if key in kwargs}))
+    if given != spec or kwargs.keys() - set(keys):
+        raise ValueError(f"expected arguments of the structure {spec}, got {given}")
+    return leaves
 
 
 def _is_same(value: Any, constant: Any) -> bool:
@@ -317,4 +319,4 @@ def _check_tensor(
             )
 
 
-__all__ = ["ExportedModule", "flat_module", "module_of"]
+__all__ = ["ExportedModule", "flat_module", "leaves_of", "module_of"]
