@@ -9,7 +9,11 @@ if(NOT binding_sources)
   return()
 endif()
 
-nanobind_add_module(weft_python NB_STATIC NB_DOMAIN weft NOMINSIZE ${binding_sources})
+# Interpreters without a lock (csrc/bindings/python.h says from which version on); others know nothing of it.
+if(Python_VERSION VERSION_GREATER_EQUAL 3.14)
+  set(free_threaded FREE_THREADED)
+endif()
+nanobind_add_module(weft_python NB_STATIC NB_DOMAIN weft NOMINSIZE ${free_threaded} ${binding_sources})
 # Our warnings apply to our sources; nanobind's own are built apart.
 target_include_directories(weft_python PRIVATE "${WEFT_GENERATED}")
 target_link_libraries(weft_python PRIVATE weft_flags weft)

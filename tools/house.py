@@ -149,7 +149,7 @@ PURPOSES = (
     ),
     Purpose("IR, passes, code generation, programs in Python", 10_000, 13_200, "src/weft/jit/*"),
     Purpose(
-        "interpreter, values, their bindings", 5_000, 6_964, "csrc/runtime/* csrc/bindings/jit*"
+        "interpreter, values, their bindings", 5_000, 6_968, "csrc/runtime/* csrc/bindings/jit*"
     ),
     Purpose(
         "operator table, kernel language, generators",
@@ -162,24 +162,24 @@ PURPOSES = (
     Purpose(
         "shared memory, processes, data loading",
         6_000,
-        6_626,
+        6_632,
         "csrc/core/shared* csrc/core/parent_watch* csrc/core/mapped* "
         "csrc/bindings/shared* csrc/bindings/semaphore.cpp "
         "csrc/bindings/mapped* src/weft/multiprocessing/* src/weft/utils/data/* "
         "src/weft/storage.py src/weft/_tensor/storage_methods.py src/weft/_tensor/mapped.py "
         "src/weft/_runtime/fork_lock.py",
     ),
-    Purpose("core and autograd", 7_000, 7_169, "csrc/core/* csrc/autograd/*"),
+    Purpose("core and autograd", 7_000, 7_171, "csrc/core/* csrc/autograd/*"),
     Purpose(
         "overriding operators: __torch_function__",
         1_000,
-        1_183,
+        1_198,
         "csrc/bindings/torch_function.* csrc/bindings/hooked.h csrc/bindings/arguments.h "
         "src/weft/_runtime/torch_function.py src/weft/overrides.py",
     ),
     Purpose("passes over graphs of modules", 480, 600, "src/weft/fx/passes/*"),
     Purpose("graphs of modules: fx", 2_500, 2_772, "src/weft/fx/*"),
-    Purpose("tensors in Python, arguments, interop", 5_300, 7_136, "csrc/bindings/*"),
+    Purpose("tensors in Python, arguments, interop", 5_300, 7_339, "csrc/bindings/*"),
     Purpose(
         "scans, and where operators that take functions stand",
         170,

@@ -98,7 +98,9 @@ void set_origin(Node& node, std::string origin) {
 }
 
 void set_metadata(Node& node, std::shared_ptr<void> metadata) {
-  HooksEditor::edit(node, [&](Hooks& hooks) { hooks.metadata = std::move(metadata); });
+  HooksEditor::edit(node, [&](Hooks& hooks) {
+    if (!hooks.metadata) hooks.metadata = std::move(metadata);
+  });
 }
 
 void add_retained(Node& node, uint32_t index, Ref<GradSlot> slot) {

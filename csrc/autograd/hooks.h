@@ -46,7 +46,7 @@ uint64_t register_post_hook(Node& node, PostHook hook);
 void remove_hook(Node& node, uint64_t id);  // does nothing when it is gone
 void remove_all_hooks(Node& node);          // and metadata
 void set_origin(Node& node, std::string origin);
-void set_metadata(Node& node, std::shared_ptr<void> metadata);
+void set_metadata(Node& node, std::shared_ptr<void> metadata);  // unless it has some
 
 std::shared_ptr<const Hooks> hooks_of(const Node& node);
 void add_retained(Node& node, uint32_t index, Ref<GradSlot> slot);

@@ -17,6 +17,7 @@
 #include "bindings/bindings.h"
 #include "bindings/caster.h"
 #include "bindings/errors.h"
+#include "core/mutex.h"
 
 namespace nb = nanobind;
 
@@ -40,14 +41,16 @@ TensorList tensors_or_none(const char* op, const char* what, PyObject* object) {
   WEFT_CHECK_TYPE(PyTuple_Check(object) || PyList_Check(object), op, ": expected ", what,
                   " as a tuple or list, got ", short_type_name(object));
   TensorList result;
-  result.reserve(static_cast<size_t>(PySequence_Fast_GET_SIZE(object)));
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i) {
-    result.push_back(tensor_or_none(op, what, PySequence_Fast_ITEMS(object)[i]));
-  }
+  const Items items(object);
+  result.reserve(items.size());
+  for (PyObject* const item : items) result.push_back(tensor_or_none(op, what, item));
   return result;
 }
 
 namespace {
+
+// Guards `python_wrapper` of all nodes, and the classes of them.
+constinit Mutex node_objects;
 
 // The Python object of a node. One at a time: the node knows it while it lives.
 struct NodeObject {
@@ -56,7 +59,11 @@ struct NodeObject {
 
   explicit NodeObject(Ref<Node> of) : node(std::move(of)) { hold(); }
   NodeObject(const NodeObject&) = delete;
-  ~NodeObject() { node->python_wrapper = nullptr; }
+  ~NodeObject() {
+    const std::lock_guard lock(node_objects);
+    if (node->python_wrapper == self) node->python_wrapper = nullptr;
+  }
+  PyObject* self = nullptr;
 
   // To be called when the node holds others than before.
   void hold() {
@@ -67,7 +74,7 @@ struct NodeObject {
       return PyList_Append(made.get(), object);
     };
     check_status(visit_node(*node, append, &list, true));
-    held = std::move(list);
+    std::swap(held, list);
   }
 };
 
@@ -190,7 +197,7 @@ nb::object metadata(NodeObject& self) {
   }
   autograd::set_metadata(*self.node, share(made.ptr()));
   self.hold();
-  return std::move(made);
+  return nb::borrow(static_cast<PyObject*>(autograd::hooks_of(*self.node)->metadata.get()));
 }
 
 void bind_node(nb::module_& module) {
@@ -337,15 +344,29 @@ nb::object run_backward(nb::tuple roots, nb::handle grads, nb::tuple inputs, boo
 // Classes live as long as the process, one for each name.
 nb::handle node_class(const Node& node) {
   static std::map<std::string, PyObject*> classes;
-  PyObject*& known = classes[node.name()];
-  if (!known) {
-    const nb::handle base = nb::type<NodeObject>();
-    nb::dict members;
-    members["__slots__"] = nb::tuple();
-    members["__module__"] = "torch.autograd";
-    known = base.type()(node.name(), nb::make_tuple(base), members).release().ptr();
+  {
+    const std::lock_guard lock(node_objects);
+    if (const auto known = classes.find(node.name()); known != classes.end()) return known->second;
   }
-  return known;
+  const nb::handle base = nb::type<NodeObject>();
+  nb::dict members;
+  members["__slots__"] = nb::tuple();
+  members["__module__"] = "torch.autograd";
+  nb::object made = base.type()(node.name(), nb::make_tuple(base), members);
+  const std::lock_guard lock(node_objects);
+  const auto [known, first] = classes.emplace(node.name(), made.ptr());
+  if (first) made.release();
+  return known->second;
+}
+
+// A new reference to the object that a node has, which is `made` (or none) if it had none.
+PyObject* object_of(Node& node, PyObject* made) {
+  const std::lock_guard lock(node_objects);
+  auto* const known = static_cast<PyObject*>(node.python_wrapper);
+  if (known && try_reference(known)) return known;
+  if (!made) return nullptr;
+  node.python_wrapper = made;
+  return new_ref(made);
 }
 
 }  // namespace
@@ -372,10 +393,12 @@ void clear_node(Node& node) {
 
 PyObject* wrap_node(const Ref<Node>& node) {
   if (!node) return new_ref(Py_None);
-  if (node->python_wrapper) return new_ref(static_cast<PyObject*>(node->python_wrapper));
-  nb::object made = nb::inst_take_ownership(node_class(*node), new NodeObject(node));
-  node->python_wrapper = made.ptr();
-  return made.release().ptr();
+  if (PyObject* known = object_of(*node, nullptr)) return known;
+  auto* object = new NodeObject(node);
+  const nb::object made = nb::inst_take_ownership(node_class(*node), object);
+  object->self = made.ptr();
+  findable(made.ptr());
+  return object_of(*node, made.ptr());
 }
 
 bool is_edge(PyObject* object) {

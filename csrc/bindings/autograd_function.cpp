@@ -8,6 +8,7 @@
 #include "bindings/bindings.h"
 #include "bindings/caster.h"
 #include "bindings/errors.h"
+#include "core/mutex.h"
 
 namespace nb = nanobind;
 
@@ -18,21 +19,25 @@ using autograd::Node;
 
 class FunctionNode;
 
-// How the context of a call finds its node without owning it. Read and written under the GIL.
+// How the context of a call finds its node without owning it.
 struct FunctionLink {
-  FunctionNode* node = nullptr;
+  explicit FunctionLink(FunctionNode* of) : node(of) {}
+  Ref<FunctionNode> find();  // null: it is gone
+  void forget();
+
+ private:
+  Mutex mutex;
+  FunctionNode* node;
 };
 
 class FunctionNode final : public autograd::FunctionNode {
  public:
   FunctionNode(std::string name, PyObject* backward, PyObject* context)
       : name_(std::move(name)), backward_(share(backward)), context_(share(context)) {
-    exclusive = false;  // the GIL decides
+    exclusive = false;  // what runs in Python is for the program to guard
   }
   ~FunctionNode() override {
-    if (!interpreter_alive()) return;
-    TakeGil gil;
-    if (link) link->node = nullptr;
+    if (link) link->forget();
   }
   const char* name() const override { return name_.c_str(); }
   TensorList apply(TensorList grads) override;
@@ -56,6 +61,18 @@ class FunctionNode final : public autograd::FunctionNode {
   Shared context_;   // the FunctionCtx: what grad_fn shows as its own attributes
 };
 
+Ref<FunctionNode> FunctionLink::find() {
+  const std::lock_guard lock(mutex);
+  if (!node || !node->try_retain()) return {};
+  Ref<FunctionNode> found(node);
+  node->release();  // what try_retain took
+  return found;
+}
+void FunctionLink::forget() {
+  const std::lock_guard lock(mutex);
+  node = nullptr;
+}
+
 TensorList FunctionNode::apply(TensorList grads) {
   fill(grads);
   TakeGil gil;
@@ -68,10 +85,11 @@ TensorList FunctionNode::apply(TensorList grads) {
 
 TensorList FunctionNode::check(PyObject* result) const {
   const bool tuple = PyTuple_Check(result) || PyList_Check(result);
-  const auto count = tuple ? static_cast<size_t>(PySequence_Fast_GET_SIZE(result)) : 1;
+  const Object alone = tuple ? Object() : Object::checked(PyTuple_Pack(1, result));
+  const Items items(tuple ? result : alone.get());
   TensorList grads;
-  for (size_t i = 0; i < count; ++i) {
-    PyObject* item = tuple ? PySequence_Fast_ITEMS(result)[i] : result;
+  for (size_t i = 0; i < items.size(); ++i) {
+    PyObject* const item = items[i];
     if (i >= edges.size() && item == Py_None) continue;  // more Nones than arguments are allowed
     grads.push_back(tensor_or_none(name(), "gradients", item));
   }
@@ -103,8 +121,8 @@ nb::object record(const std::string& name, nb::handle backward, nb::handle conte
   const TensorList finished = autograd::record_function(
       node, {tensors_of(inputs), tensors_of(outputs), checked_tensors("mark_dirty", dirty),
              tensors_of(constants), checked_tensors("save_for_backward", saved)});
-  node->link = std::make_shared<FunctionLink>();
-  node->link->node = node.get();
+  node->allow_try_retain();
+  node->link = std::make_shared<FunctionLink>(node.get());
   nb::list result;
   for (size_t i = 0; i < finished.size(); ++i) {
     nb::object output =
@@ -118,10 +136,11 @@ nb::object record(const std::string& name, nb::handle backward, nb::handle conte
   return nb::make_tuple(node->link, nb::tuple(result));
 }
 
-nb::object saved_tensors(const FunctionLink& link) {
-  WEFT_CHECK(link.node,
+nb::object saved_tensors(FunctionLink& link) {
+  const Ref<FunctionNode> node = link.find();
+  WEFT_CHECK(node,
              "saved_tensors: expected a context whose graph is alive, got one that was freed");
-  return nb::steal(wrap_tuple(link.node->unpack_saved()));
+  return nb::steal(wrap_tuple(node->unpack_saved()));
 }
 
 }  // namespace

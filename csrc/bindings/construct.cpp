@@ -31,9 +31,10 @@ bool is_nested(PyObject* object) {
           !is_tensor(object) && !is_numpy_array(object) && !is_numpy_scalar(object));
 }
 
-// An item as a list or tuple (itself, where it is one).
+// An item as a list or tuple: itself, where it is one that no other thread changes.
 Object fast_sequence(const char* op, PyObject* object) {
-  Object fast = Object::steal(PySequence_Fast(object, "expected a sequence"));
+  Object fast = Object::steal(kFreeThreaded ? PySequence_Tuple(object)
+                                            : PySequence_Fast(object, "expected a sequence"));
   if (fast) return fast;
   PyErr_Clear();
   fail(ErrorKind::Type,

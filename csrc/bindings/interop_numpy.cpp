@@ -22,17 +22,17 @@ PyTypeObject* class_of(PyObject* numpy, const char* name) {
 }
 
 const NumpyTypes* load_types(PyObject* numpy) {
-  static NumpyTypes types;
-  types = {class_of(numpy, "ndarray"),  class_of(numpy, "generic"),
-           class_of(numpy, "bool_"),    class_of(numpy, "integer"),
-           class_of(numpy, "floating"), class_of(numpy, "complexfloating")};
-  return &types;
+  return new NumpyTypes{class_of(numpy, "ndarray"),  class_of(numpy, "generic"),
+                        class_of(numpy, "bool_"),    class_of(numpy, "integer"),
+                        class_of(numpy, "floating"), class_of(numpy, "complexfloating")};
 }
 
 PyObject* import_numpy() {
   static PyObject* numpy = nullptr;
-  if (!numpy) numpy = Object::checked(PyImport_ImportModule("numpy")).release();
-  return numpy;
+  if (PyObject* const known = load_acquire(numpy)) return known;
+  Object made = Object::checked(PyImport_ImportModule("numpy"));
+  if (set_once(numpy, made.get())) made.release();
+  return load_acquire(numpy);
 }
 
 // ---- in ----
@@ -123,12 +123,11 @@ Object wrap_storage(const Ref<Storage>& storage) {
 PyObject* numpy_dtype(DType dtype) {
   static std::array<PyObject*, kDTypeCount> cache{};
   PyObject*& entry = cache[static_cast<size_t>(dtype)];
-  if (!entry) {
-    entry = Object::checked(PyObject_CallMethod(import_numpy(), "dtype", "s",
-                                                std::string(dtype_name(dtype)).c_str()))
-                .release();
-  }
-  return entry;
+  if (PyObject* const known = load_acquire(entry)) return known;
+  Object made = Object::checked(
+      PyObject_CallMethod(import_numpy(), "dtype", "s", std::string(dtype_name(dtype)).c_str()));
+  if (set_once(entry, made.get())) made.release();
+  return load_acquire(entry);
 }
 
 Object int_tuple(IntList values, int64_t factor) {
@@ -194,17 +193,18 @@ PyMethodDef numpy_functions[] = {
 
 const NumpyTypes* numpy_if_loaded() {
   static const NumpyTypes* types = nullptr;
-  if (types) [[likely]]
-    return types;
-  static PyObject* name = PyUnicode_InternFromString("numpy");
-  Object numpy = Object::steal(PyImport_GetModule(name));
+  if (const NumpyTypes* const known = load_acquire(types)) [[likely]]
+    return known;
+  const Object name = Object::checked(PyUnicode_FromString("numpy"));
+  Object numpy = Object::steal(PyImport_GetModule(name.get()));
   if (!numpy) {
     if (PyErr_Occurred()) throw PythonError{};
     return nullptr;
   }
   // While numpy itself is being imported its classes may not be there yet.
   if (!PyObject_HasAttrString(numpy.get(), "complexfloating")) return nullptr;
-  return types = load_types(numpy.get());
+  set_once(types, load_types(numpy.get()));
+  return load_acquire(types);
 }
 
 DType numpy_scalar_dtype(const char* op, PyObject* scalar) {

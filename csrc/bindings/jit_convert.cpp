@@ -65,11 +65,11 @@ bool to_number(PyObject* object, Value& out) {
 
 template <class T>
 bool to_number_list(const Type& element, PyObject* object, Value& out) {
-  const auto count = static_cast<size_t>(PySequence_Fast_GET_SIZE(object));
-  std::vector<T> items(count);
+  const Items given(object);
+  std::vector<T> items(given.size());
   Value item;
-  for (size_t i = 0; i < count; ++i) {
-    if (!to_value(element, PySequence_Fast_ITEMS(object)[i], item)) return false;
+  for (size_t i = 0; i < given.size(); ++i) {
+    if (!to_value(element, given[i], item)) return false;
     if constexpr (std::is_same_v<T, Tensor>) {
       items[i] = item.take_tensor();
     } else if constexpr (std::is_same_v<T, double>) {
@@ -101,9 +101,10 @@ bool to_list(const Type& element, PyObject* object, Value& out) {
     default:
       break;
   }
-  std::vector<Value> items(static_cast<size_t>(PySequence_Fast_GET_SIZE(object)));
+  const Items given(object);
+  std::vector<Value> items(given.size());
   for (size_t i = 0; i < items.size(); ++i) {
-    if (!to_value(element, PySequence_Fast_ITEMS(object)[i], items[i])) return false;
+    if (!to_value(element, given[i], items[i])) return false;
   }
   out = make_list(element.list_tag(), items.data(), items.size());
   return true;
@@ -116,6 +117,7 @@ bool to_dict(const Type& type, PyObject* object, Value& out) {
   dict->value_list = type.children[1]->list_tag();
   Py_ssize_t at = 0;
   PyObject *key, *item;
+  const ObjectLock lock(object);
   while (PyDict_Next(object, &at, &key, &item)) {
     Value key_value, item_value;
     if (!to_value(*type.children[0], key, key_value)) return false;
@@ -128,12 +130,12 @@ bool to_dict(const Type& type, PyObject* object, Value& out) {
 
 bool to_tuple(const Type& type, PyObject* object, Value& out) {
   if (!is_sequence(object)) return false;
-  const size_t count = type.children.size();
-  if (static_cast<size_t>(PySequence_Fast_GET_SIZE(object)) != count) return false;
+  const Items given(object);
+  if (given.size() != type.children.size()) return false;
   const Nesting nesting;
-  std::vector<Value> items(count);
-  for (size_t i = 0; i < count; ++i) {
-    if (!to_value(*type.children[i], PySequence_Fast_ITEMS(object)[i], items[i])) return false;
+  std::vector<Value> items(given.size());
+  for (size_t i = 0; i < given.size(); ++i) {
+    if (!to_value(*type.children[i], given[i], items[i])) return false;
   }
   out = make_tuple_value(std::move(items), type.tuple);
   return true;
@@ -244,9 +246,10 @@ bool to_any_enum(PyObject* object, Value& out) {
 
 bool to_any_items(PyObject* object, std::vector<Value>& items) {
   const Nesting nesting;
-  items.resize(static_cast<size_t>(PySequence_Fast_GET_SIZE(object)));
+  const Items given(object);
+  items.resize(given.size());
   for (size_t i = 0; i < items.size(); ++i) {
-    if (!to_any_value(PySequence_Fast_ITEMS(object)[i], items[i])) return false;
+    if (!to_any_value(given[i], items[i])) return false;
   }
   return true;
 }
@@ -257,6 +260,7 @@ bool to_any_dict(PyObject* object, Value& out) {
   std::vector<Value> items;
   Py_ssize_t at = 0;
   PyObject *key, *item;
+  const ObjectLock lock(object);
   while (PyDict_Next(object, &at, &key, &item)) {
     Value key_value, item_value;
     if (!to_any_value(key, key_value) || !to_any_value(item, item_value)) return false;

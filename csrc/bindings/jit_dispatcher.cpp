@@ -39,9 +39,8 @@ class Search : public GradientSearch {
 
  private:
   bool in_items(PyObject* sequence, int depth) {
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequence); ++i) {
-      const Object item = Object::borrow(PySequence_Fast_GET_ITEM(sequence, i));
-      if (in_python(item.get(), depth + 1)) return true;
+    for (PyObject* const item : Items(sequence)) {
+      if (in_python(item, depth + 1)) return true;
     }
     return false;
   }
@@ -49,6 +48,7 @@ class Search : public GradientSearch {
   bool in_dict(PyObject* dict, int depth) {
     Py_ssize_t at = 0;
     PyObject *key = nullptr, *value = nullptr;
+    const ObjectLock lock(dict);
     while (PyDict_Next(dict, &at, &key, &value)) {
       if (is_tensor(key)) return true;
       // What is asked of a value must not change the dict: only of tensors and numbers that is
@@ -86,14 +86,14 @@ bool has_large(PyObject* const* args, Py_ssize_t count) {
 Object program_for(Dispatcher& self, PyObject* const* args, Py_ssize_t count) {
   const bool records = may_record(args, count);
   PyObject*& program = self.programs[records];
-  if (program) return Object::borrow(program);
+  if (PyObject* const known = load_acquire(program)) return Object::borrow(known);
   const Object chosen = Object::steal(
       PyObject_CallFunctionObjArgs(self.choose, records ? Py_True : Py_False,
                                    has_large(args, count) ? Py_True : Py_False, nullptr));
   PyObject* function = nullptr;
   int stays = 0;
   if (!chosen || !PyArg_ParseTuple(chosen.get(), "Op", &function, &stays)) return {};
-  if (stays && !program) program = Py_NewRef(function);  // another thread may have been here
+  if (stays && set_once(program, function)) Py_INCREF(function);
   return Object::borrow(function);
 }
 

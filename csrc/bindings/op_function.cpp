@@ -36,7 +36,7 @@ struct OpGroup {
   const char* name;
   bool method;
   std::vector<const OpRecord*> records;
-  std::vector<Signature> signatures;  // empty until the first call
+  std::vector<Signature>* signatures = nullptr;  // made by the first call
 
   void make_signatures() {
     std::vector<Signature> made;
@@ -48,7 +48,8 @@ struct OpGroup {
                        std::ranges::count(signature.params, ArgumentKind::Tensor, &Param::kind));
     };
     std::ranges::stable_sort(made, std::ranges::greater{}, rank);
-    signatures = std::move(made);
+    auto kept = std::make_unique<std::vector<Signature>>(std::move(made));
+    if (set_once(signatures, kept.get())) kept.release();
   }
 };
 
@@ -62,7 +63,7 @@ PyTypeObject* method_type = nullptr;
 
 OpGroup& group_of(PyObject* object) {
   OpGroup& group = *reinterpret_cast<OpObject*>(object)->group;
-  if (group.signatures.empty()) [[unlikely]]
+  if (!load_acquire(group.signatures)) [[unlikely]]
     group.make_signatures();
   return group;
 }
@@ -102,8 +103,8 @@ PyMethodDef result_reduction = {"__reduce__", result_reduce, METH_NOARGS, nullpt
 
 PyTypeObject* make_result_type(Signature& signature) {
   // PyStructSequence keeps pointers to these strings.
-  static std::deque<std::string> texts;
-  auto keep = [](std::string text) { return texts.emplace_back(std::move(text)).c_str(); };
+  auto* const texts = new std::deque<std::string>;
+  auto keep = [&](std::string text) { return texts->emplace_back(std::move(text)).c_str(); };
   std::vector<PyStructSequence_Field> fields;
   for (const std::string& name : signature.result_names) fields.push_back({keep(name), nullptr});
   fields.push_back({nullptr, nullptr});
@@ -117,7 +118,8 @@ PyTypeObject* make_result_type(Signature& signature) {
   const Object reduction = Object::checked(PyDescr_NewMethod(type, &result_reduction));
   check_status(PyDict_SetItemString(type->tp_dict, "__reduce__", reduction.get()));
   PyType_Modified(type);
-  return signature.result_type = type;
+  set_once(signature.result_type, type);
+  return load_acquire(signature.result_type);
 }
 
 PyObject* wrap_value(Value& value) {
@@ -132,7 +134,7 @@ PyObject* wrap_results(Signature& signature, Value* results) {
   if (count == 1) return wrap_value(results[0]);
   if (count == 0) return new_ref(Py_None);
   bool named = !signature.result_names.empty();
-  PyTypeObject* type = signature.result_type;
+  PyTypeObject* type = load_acquire(signature.result_type);
   if (named && !type) type = make_result_type(signature);
   Object tuple = Object::checked(named ? PyStructSequence_New(type) : PyTuple_New(count));
   for (Py_ssize_t i = 0; i < count; ++i) {
@@ -223,7 +225,7 @@ Object number_operand(const char* op, const Scalar& number, PyObject* other) {
 PyObject* run_number_first(PyObject* self, OpGroup& group, const CallArgs& call) {
   const size_t place = *place_of(call, 0, "input");
   Scalar number;
-  if (!to_scalar(call.args[place], &number)) raise_mismatch(group.name, group.signatures, call);
+  if (!to_scalar(call.args[place], &number)) raise_mismatch(group.name, *group.signatures, call);
   PyObject* const other = call.args[*place_of(call, 1, "other")];
   const Object first = number_operand(group.name, number, other);
   std::vector<PyObject*> args(call.args, call.args + call.count + call.name_count());
@@ -232,8 +234,8 @@ PyObject* run_number_first(PyObject* self, OpGroup& group, const CallArgs& call)
 }
 
 PyObject* run_old_order(PyObject* self, OpGroup& group, const OldOrder& order) {
-  static bool warned = false;  // as PyTorch: one warning, whichever operator it is
-  if (!std::exchange(warned, true)) {
+  static std::atomic<bool> warned{false};  // as PyTorch: one warning, whichever operator it is
+  if (!warned.exchange(true)) {
     warn(str(group.name, ": numbers before or between the tensors are deprecated: give '",
              utf8(order.names.back()), "' by its name"));
   }
@@ -249,21 +251,21 @@ PyObject* run_old_order(PyObject* self, OpGroup& group, const OldOrder& order) {
 [[gnu::noinline, gnu::cold]] PyObject* run_unfit(PyObject* self, OpGroup& group,
                                                  const CallArgs& call) {
   if (any_overrides(arguments_of(call))) return ask_function(self, arguments_of(call));
-  const auto signature = std::ranges::find_if(group.signatures, [](const Signature& candidate) {
+  const auto signature = std::ranges::find_if(*group.signatures, [](const Signature& candidate) {
     return (candidate.record->variants & kNumbersBetween) != 0;
   });
-  if (signature != group.signatures.end()) {
+  if (signature != group.signatures->end()) {
     const auto order = old_order(*signature, call, group.method);
     if (order) return run_old_order(self, group, *order);
   }
   if (starts_with_number(group, call)) return run_number_first(self, group, call);
-  raise_mismatch(group.name, group.signatures, call);
+  raise_mismatch(group.name, *group.signatures, call);
 }
 
 [[gnu::always_inline]] inline PyObject* run_first(PyObject* self, OpGroup& group,
                                                   const CallArgs& call) {
   Frame frame;
-  for (Signature& signature : group.signatures) {
+  for (Signature& signature : *group.signatures) {
     if (bind_call(signature, call, frame, nullptr)) return run(signature, frame);
   }
   return run_unfit(self, group, call);
@@ -278,7 +280,7 @@ PyObject* run_old_order(PyObject* self, OpGroup& group, const OldOrder& order) {
   {
     PauseTrace pause;
     Frame frame;
-    for (Signature& signature : group.signatures) {
+    for (Signature& signature : *group.signatures) {
       if (!bind_call(signature, call, frame, nullptr)) continue;
       given = given_arguments(signature, call);
       schema = signature.record->schema;
@@ -341,7 +343,7 @@ const OpDocs& docs_of(const Signature& signature) {
 // The signatures with the same text, that text, the next ones; the example of all.
 PyObject* op_doc(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
-    const std::vector<Signature>& all = group_of(self).signatures;
+    const std::vector<Signature>& all = *group_of(self).signatures;
     std::string text;
     std::vector<std::string_view> told;
     for (const Signature& signature : all) {
@@ -435,7 +437,7 @@ Groups group_records(uint8_t variant, bool method) {
   for (const OpRecord& record : op_records()) {
     if (variant != kEveryRecord && !(record.variants & variant)) continue;
     std::unique_ptr<OpGroup>& group = groups[record.name];
-    if (!group) group = std::make_unique<OpGroup>(OpGroup{record.name, method, {}, {}});
+    if (!group) group = std::make_unique<OpGroup>(OpGroup{record.name, method, {}});
     group->records.push_back(&record);
   }
   return groups;

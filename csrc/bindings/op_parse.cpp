@@ -93,13 +93,12 @@ bool stands_for_default(const Param& param, PyObject* object) {
 bool convert_ints(const Param& param, PyObject* object, Frame& frame, Value& out) {
   if (stands_for_default(param, object)) return store_ints(nullptr, 0, frame, out);
   if (is_list(object)) {
-    auto count = static_cast<size_t>(PySequence_Fast_GET_SIZE(object));
-    PyObject** items = PySequence_Fast_ITEMS(object);
+    const Items items(object);
     int64_t only;
-    if (count == 1 && param.list_size > 1 && to_int(items[0], &only)) {
+    if (items.size() == 1 && param.list_size > 1 && to_int(items[0], &only)) {
       return repeat_int(only, param.list_size, frame, out);
     }
-    return store_ints(items, count, frame, out);
+    return store_ints(items.data(), items.size(), frame, out);
   }
   int64_t value;
   return param.list_size > 0 && to_int(object, &value) &&
@@ -108,23 +107,22 @@ bool convert_ints(const Param& param, PyObject* object, Frame& frame, Value& out
 
 // `out=`: one tensor for each result.
 bool convert_outs(const Param& param, PyObject* object, Value* outs) {
-  if (!is_list(object) || PySequence_Fast_GET_SIZE(object) != param.outs) return false;
-  PyObject** items = PySequence_Fast_ITEMS(object);
-  if (!std::all_of(items, items + param.outs, is_plain_tensor)) return false;
+  if (!is_list(object)) return false;
+  const Items items(object);  // which the caller keeps alive
+  if (items.size() != param.outs || !std::ranges::all_of(items, is_plain_tensor)) return false;
   for (size_t i = 0; i < param.outs; ++i) outs[i] = Frame::borrow(unwrap(items[i]));
   return true;
 }
 
 bool convert_tensors(const Param& param, PyObject* object, Value& out) {
   if (!is_list(object)) return false;
-  Py_ssize_t count = PySequence_Fast_GET_SIZE(object);
-  PyObject** items = PySequence_Fast_ITEMS(object);
+  const Items items(object);
   TensorList tensors;
-  tensors.reserve(static_cast<size_t>(count));
-  for (Py_ssize_t i = 0; i < count; ++i) {
-    if (is_plain_tensor(items[i])) {
-      tensors.push_back(unwrap(items[i]));
-    } else if (param.element_optional && items[i] == Py_None) {
+  tensors.reserve(items.size());
+  for (PyObject* const item : items) {
+    if (is_plain_tensor(item)) {
+      tensors.push_back(unwrap(item));
+    } else if (param.element_optional && item == Py_None) {
       tensors.emplace_back();
     } else {
       return false;
@@ -137,10 +135,11 @@ bool convert_tensors(const Param& param, PyObject* object, Value& out) {
 template <class T, class Convert>
 bool convert_list(PyObject* object, Convert convert, Value& out) {
   if (!is_list(object)) return false;
-  std::vector<T> values(static_cast<size_t>(PySequence_Fast_GET_SIZE(object)));
+  const Items items(object);
+  std::vector<T> values(items.size());
   for (size_t i = 0; i < values.size(); ++i) {
     T value;
-    if (!convert(PySequence_Fast_ITEMS(object)[i], &value)) return false;
+    if (!convert(items[i], &value)) return false;
     values[i] = value;
   }
   out = Value(std::move(values));
@@ -344,8 +343,7 @@ std::string got(const Mismatch& mismatch) {
   PyObject* object = mismatch.object;
   // "tuple of ints" is wrong only because of what is inside.
   if (is_list(object) && mismatch.param->kind != ArgumentKind::Tensor) {
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i) {
-      PyObject* item = PySequence_Fast_ITEMS(object)[i];
+    for (PyObject* const item : Items(object)) {
       int64_t ignored;
       bool fits = mismatch.param->kind == ArgumentKind::TensorList ? is_tensor(item)
                                                                    : to_int(item, &ignored);

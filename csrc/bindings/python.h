@@ -8,11 +8,23 @@
 #include <structmember.h>  // after Python.h
 #include <unistd.h>
 
+#include <atomic>
 #include <string>
 #include <string_view>
 #include <utility>
 
 namespace weft::py {
+
+// Whether threads run Python side by side, without a lock of the interpreter ("GIL" in this
+// folder). Before Python 3.14 such interpreters lack functions that we need: they turn their lock
+// on when they import us.
+#if defined(Py_GIL_DISABLED) && PY_VERSION_HEX >= 0x030E0000
+#define WEFT_FREE_THREADED 1
+inline constexpr bool kFreeThreaded = true;
+#else
+#define WEFT_FREE_THREADED 0
+inline constexpr bool kFreeThreaded = false;
+#endif
 
 // Thrown by C++ code after a Python call failed: the exception itself waits in the interpreter.
 struct PythonError {};
@@ -110,23 +122,24 @@ class ReleaseGil {
   ~ReleaseGil() {
     if (!state_) return;
     unless_ended([this] { PyEval_RestoreThread(state_); });
-    if (--count_ == 0 && when_none_) [[unlikely]]
-      when_none_();
+    if (--count_ > 0) return;
+    if (const auto call = when_none_.load(std::memory_order_relaxed)) [[unlikely]]
+      call();
   }
   ReleaseGil(const ReleaseGil&) = delete;
   ReleaseGil& operator=(const ReleaseGil&) = delete;
 
   // How many threads are at work without the lock. Hold it when asking: then none begins.
-  static int count() noexcept { return count_; }
+  static int count() noexcept { return count_.load(); }
   // Calls fn, with the lock, once there are none.
-  static void when_none(void (*fn)()) noexcept { when_none_ = fn; }
+  static void when_none(void (*fn)()) noexcept { when_none_.store(fn); }
   // In a new child of fork, which has none of them.
   static void forked() noexcept { count_ = 0; }
 
  private:
   PyThreadState* state_ = nullptr;
-  inline static int count_ = 0;  // both guarded by the interpreter's lock
-  inline static void (*when_none_)() = nullptr;
+  inline static std::atomic<int> count_{0};
+  inline static std::atomic<void (*)()> when_none_{nullptr};
 };
 
 class TakeGil {
@@ -162,6 +175,78 @@ class KeepException {
 
 // Drops a reference on any thread, with or without the GIL; leaks it when the process ends.
 void drop_reference(void* object) noexcept;
+
+// For a word that is set once, by whichever thread is first, and read without a lock: what it is
+// now.
+template <class T>
+T* load_acquire(T*& word) noexcept {
+  return std::atomic_ref(word).load(std::memory_order_acquire);
+}
+// Sets it, unless another thread has. True: `made` stands there now.
+template <class T>
+bool set_once(T*& word, T* made) noexcept {
+  T* none = nullptr;
+  return std::atomic_ref(word).compare_exchange_strong(none, made, std::memory_order_acq_rel);
+}
+
+// One more reference to an object that is found without holding one, unless its last is gone.
+// Objects that are looked for so must be told by findable().
+inline bool try_reference(PyObject* object) noexcept {
+#if WEFT_FREE_THREADED
+  return PyUnstable_TryIncRef(object) != 0;
+#else
+  Py_INCREF(object);
+  return true;
+#endif
+}
+inline void findable([[maybe_unused]] PyObject* object) noexcept {
+#if WEFT_FREE_THREADED
+  PyUnstable_EnableTryIncRef(object);
+#endif
+}
+
+// While it lives no other thread changes the object, which is a list or a dict of a program. Calls
+// into Python may let others in.
+class ObjectLock {
+ public:
+#if WEFT_FREE_THREADED
+  explicit ObjectLock(PyObject* object) { PyCriticalSection_Begin(&section_, object); }
+  ~ObjectLock() { PyCriticalSection_End(&section_); }
+#else
+  explicit ObjectLock(PyObject*) {}
+#endif
+  ObjectLock(const ObjectLock&) = delete;
+  ObjectLock& operator=(const ObjectLock&) = delete;
+
+#if WEFT_FREE_THREADED
+ private:
+  PyCriticalSection section_;
+#endif
+};
+
+// The items of a tuple or list. Where threads run side by side those of a list are a copy: another
+// may change it.
+class Items {
+ public:
+  explicit Items(PyObject* sequence) {
+    if (kFreeThreaded && PyList_Check(sequence)) {
+      held_ = Object::checked(PyList_AsTuple(sequence));
+      sequence = held_.get();
+    }
+    sequence_ = sequence;
+    size_ = static_cast<size_t>(PySequence_Fast_GET_SIZE(sequence));
+  }
+  size_t size() const noexcept { return size_; }
+  PyObject* operator[](size_t i) const noexcept { return data()[i]; }
+  PyObject* const* data() const noexcept { return PySequence_Fast_ITEMS(sequence_); }
+  PyObject* const* begin() const noexcept { return data(); }
+  PyObject* const* end() const noexcept { return data() + size_; }
+
+ private:
+  Object held_;
+  PyObject* sequence_;
+  size_t size_;
+};
 
 // Methods that take positions and names, for PyMethodDef.
 using FastFunction = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);

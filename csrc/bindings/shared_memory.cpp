@@ -14,6 +14,7 @@
 #include "bindings/objects.h"
 #include "core/error.h"
 #include "core/fork.h"
+#include "core/mutex.h"
 
 namespace nb = nanobind;
 
@@ -34,15 +35,19 @@ size_t size_arg(const char* op, int64_t nbytes) {
   return static_cast<size_t>(nbytes);
 }
 
-// Blocks that operators without the interpreter's lock may still read and write. Guarded by it.
-std::vector<std::unique_ptr<Storage::OldBlock>>& left_blocks() {
-  static auto* const blocks = new std::vector<std::unique_ptr<Storage::OldBlock>>;
+// Blocks that operators without the interpreter's lock may still read and write.
+using OldBlocks = std::vector<std::unique_ptr<Storage::OldBlock>>;
+OldBlocks& left_blocks() {
+  static auto* const blocks = new OldBlocks;
   return *blocks;
 }
+constinit Mutex left_mutex;
 
 void drop_left_blocks() {
+  OldBlocks blocks;  // whose deleters may call Python
+  const std::lock_guard lock(left_mutex);
   ReleaseGil::when_none(nullptr);
-  const auto blocks = std::exchange(left_blocks(), {});  // deleters may call Python
+  blocks.swap(left_blocks());
 }
 
 // With the interpreter's lock: the feeder thread of a queue moves a storage while others use it.
@@ -51,6 +56,7 @@ void share(const Tensor& tensor, bool named) {
   auto old = std::make_unique<Storage::OldBlock>();
   share_storage(*tensor.storage(), strategy_of(named), old.get());
   if (ReleaseGil::count() == 0 || old->empty()) return;
+  const std::lock_guard lock(left_mutex);
   left_blocks().push_back(std::move(old));
   ReleaseGil::when_none(drop_left_blocks);
 }

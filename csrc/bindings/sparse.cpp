@@ -16,8 +16,8 @@ PyObject* sum_function = nullptr;
 
 bool is_sparse(const Tensor& tensor) {
   const TakeGil gil;
-  auto* object = static_cast<PyObject*>(tensor.impl()->wrapper.object);
-  return object && PyObject_TypeCheck(object, sparse_type);
+  PyTypeObject* const type = wrapper_type(tensor);
+  return type && PyType_IsSubtype(type, sparse_type);
 }
 
 Dims sizes(const Tensor& tensor) {

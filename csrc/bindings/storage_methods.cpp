@@ -29,9 +29,7 @@ Dims dims_arg(const char* op, const char* name, PyObject* object) {
   WEFT_CHECK_TYPE(PyTuple_Check(object) || PyList_Check(object), op, ": expected argument '", name,
                   "' of type tuple of ints, got ", short_type_name(object));
   Dims dims;
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i) {
-    dims.push_back(int_arg(op, name, PySequence_Fast_ITEMS(object)[i]));
-  }
+  for (PyObject* const item : Items(object)) dims.push_back(int_arg(op, name, item));
   return dims;
 }
 

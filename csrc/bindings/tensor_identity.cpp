@@ -1,16 +1,41 @@
 // Who owns whom: making, keeping and freeing the wrappers of tensors.
 //
-// All functions here run with the GIL held, except release_from_cpp, which takes it.
+// All functions here run with the GIL held, except release_from_cpp, which takes it. Without a GIL
+// a thread may want a wrapper while another drops its last reference: SlotLock guards what a tensor
+// knows of its wrapper, and a reference is taken only of a wrapper that has one. Weak references
+// then end with the last reference in Python, as one that is found while the tensor dies in C++
+// would come too late.
+#include <chrono>
 #include <new>
+#include <thread>
 
 #include "autograd/node.h"
 #include "bindings/autograd.h"
 #include "bindings/errors.h"
 #include "bindings/tensor_object.h"
 #include "bindings/trace.h"
+#include "core/mutex.h"
 
 namespace weft::py {
 namespace {
+
+// Guards impl->wrapper.
+class SlotLock {
+ public:
+#if WEFT_FREE_THREADED
+  explicit SlotLock(const TensorImpl* impl) : mutex_(of(impl)) { mutex_.lock(); }
+  ~SlotLock() { mutex_.unlock(); }
+
+ private:
+  static Mutex& of(const TensorImpl* impl) {
+    static constinit Mutex mutexes[256];
+    return mutexes[reinterpret_cast<uintptr_t>(impl) / sizeof(TensorImpl) % std::size(mutexes)];
+  }
+  Mutex& mutex_;
+#else
+  explicit SlotLock(const TensorImpl*) {}
+#endif
+};
 
 // Dead exact Tensors wait here for the next wrap; each keeps its reference to the type.
 constexpr int kMaxFree = 128;
@@ -24,7 +49,7 @@ void track(PyObject* object) {
 }
 
 PyObject* allocate_exact() {
-  if (free_count > 0) {
+  if (!kFreeThreaded && free_count > 0) {
     PyObject* object = free_list[--free_count];
     _Py_NewReference(object);
     return object;
@@ -36,15 +61,6 @@ PyObject* allocate_exact() {
   return reinterpret_cast<PyObject*>(made);
 }
 
-// The wrapper stops counting its tensor: from here on the tensor owns the wrapper. The wrapper's
-// one reference must exist already. Last touch of `self`: the tensor may die here, and the wrapper
-// with it.
-void hand_to_cpp(TensorObject* self) {
-  TensorImpl* impl = self->tensor.impl();
-  impl->wrapper.owned = true;
-  if (impl->release()) destroy_ref(impl);
-}
-
 // Whether C++ holds the tensor beside this wrapper, and the wrapper has something to lose.
 bool worth_keeping(TensorObject* self) {
   PyObject* object = reinterpret_cast<PyObject*>(self);
@@ -52,6 +68,26 @@ bool worth_keeping(TensorObject* self) {
   TensorImpl* impl = self->tensor.impl();
   return impl && !impl->wrapper.owned && impl->wrapper.object == object && impl->use_count() > 1 &&
          interpreter_alive();
+}
+
+// A wrapper without references either lives on, owned by its tensor (true), or is no longer its
+// tensor's. One that lives on stops counting the tensor, which may die here, and the wrapper with
+// it.
+bool lives_on(TensorObject* self) {
+  TensorImpl* impl = self->tensor.impl();
+  if (!impl) return false;
+  {
+    const SlotLock lock(impl);
+    if (impl->wrapper.object != self) return false;
+    if (!worth_keeping(self)) {
+      impl->wrapper = {};
+      return false;
+    }
+    Py_SET_REFCNT(reinterpret_cast<PyObject*>(self), 1);
+    impl->wrapper.owned = true;
+  }
+  if (impl->release()) destroy_ref(impl);
+  return true;
 }
 
 // The node of the tensor's history, when tensor and node have no other owner, but for the node's
@@ -97,10 +133,39 @@ void release_from_cpp(void* pointer) {
   Py_DECREF(object);
 }
 
-void drop_tensor(TensorObject* self) {
-  if (TensorImpl* impl = self->tensor.impl(); impl && impl->wrapper.object == self)
-    impl->wrapper = {};
-  self->tensor.~Tensor();
+// A new reference to the wrapper of a tensor; null: it has none. Waits for a thread that drops the
+// last reference, but not for ever: what that thread runs meanwhile, as a finalizer, may ask for
+// the wrapper itself.
+PyObject* known_wrapper(TensorImpl* impl) {
+  for (int tries = 0;; ++tries) {
+    {
+      const SlotLock lock(impl);
+      auto* object = static_cast<PyObject*>(impl->wrapper.object);
+      if (!object) return nullptr;
+      if (impl->wrapper.owned) {
+        // Its reference goes to the caller; it counts the tensor again.
+        impl->wrapper.owned = false;
+        impl->retain();
+        return object;
+      }
+      if (try_reference(object)) return object;
+      if (tries == 1000) {
+        impl->wrapper = {};
+        return nullptr;
+      }
+    }
+    const ReleaseGil release;
+    std::this_thread::sleep_for(std::chrono::microseconds(tries));
+  }
+}
+
+// Makes `object`, which nobody has seen, the wrapper of a tensor. False: it has got another one.
+bool set_wrapper(TensorImpl* impl, PyObject* object) {
+  findable(object);
+  const SlotLock lock(impl);
+  if (impl->wrapper.object) return false;
+  impl->wrapper.object = object;
+  return true;
 }
 
 }  // namespace
@@ -110,25 +175,32 @@ void init_identity() { release_wrapper = release_from_cpp; }
 PyObject* wrap(Tensor tensor) {
   TensorImpl* impl = tensor.impl();
   if (!impl) return new_ref(Py_None);
-  if (auto* object = static_cast<PyObject*>(impl->wrapper.object)) {
-    if (!impl->wrapper.owned) return new_ref(object);
-    impl->wrapper.owned = false;  // its reference goes to the caller; it counts the tensor again
-    impl->retain();
-    return object;
-  }
+  if (PyObject* known = known_wrapper(impl)) return known;
   PyObject* object = allocate_exact();
   new (&as_object(object)->tensor) Tensor(std::move(tensor));
-  impl->wrapper.object = object;
+  while (!set_wrapper(impl, object)) {
+    PyObject* known = known_wrapper(impl);
+    if (!known) continue;
+    Py_DECREF(object);
+    return known;
+  }
   note_wrapper(object);
   return object;
+}
+
+PyTypeObject* wrapper_type(const Tensor& tensor) noexcept {
+  const SlotLock lock(tensor.impl());
+  auto* const object = static_cast<PyObject*>(tensor.impl()->wrapper.object);
+  return object ? Py_TYPE(object) : nullptr;
 }
 
 PyObject* wrap_as(PyTypeObject* type, Tensor tensor) {
   if (type == tensor_type) return wrap(std::move(tensor));
   PyObject* object = type->tp_alloc(type, 0);
   if (!object) throw PythonError{};
-  tensor.impl()->wrapper.object = object;
+  TensorImpl* impl = tensor.impl();
   new (&as_object(object)->tensor) Tensor(std::move(tensor));
+  set_wrapper(impl, object);
   note_wrapper(object);
   return object;
 }
@@ -151,17 +223,14 @@ PyObject* wrap_list(const TensorList& tensors) {
 
 void tensor_dealloc(PyObject* object) {
   TensorObject* self = as_object(object);
-  if (worth_keeping(self)) {
-    Py_SET_REFCNT(object, 1);
-    hand_to_cpp(self);
-    return;
-  }
+  if (kFreeThreaded && self->weakrefs) PyObject_ClearWeakRefs(object);
+  if (lives_on(self)) return;
   PyObject_GC_UnTrack(object);
   if (self->weakrefs) PyObject_ClearWeakRefs(object);
   Py_CLEAR(self->dict);
-  drop_tensor(self);
+  self->tensor.~Tensor();
   PyTypeObject* type = Py_TYPE(object);
-  if (type == tensor_type && free_count < kMaxFree) {
+  if (!kFreeThreaded && type == tensor_type && free_count < kMaxFree) {
     free_list[free_count++] = object;
     return;
   }

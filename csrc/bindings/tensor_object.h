@@ -40,6 +40,8 @@ inline bool is_large(const Tensor& tensor) noexcept {
 PyObject* wrap(Tensor tensor);
 // New reference to a wrapper of the given subclass. The tensor must not have a wrapper yet.
 PyObject* wrap_as(PyTypeObject* type, Tensor tensor);
+// The class of the wrapper that a tensor has; null: it has none.
+PyTypeObject* wrapper_type(const Tensor& tensor) noexcept;
 // Whether a tensor is the values of a nested one (weft/nested), whose sizes are others.
 inline bool is_nested_tensor(const Tensor& tensor) noexcept {
   auto* object = static_cast<PyObject*>(tensor.impl()->wrapper.object);

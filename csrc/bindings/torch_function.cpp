@@ -25,8 +25,15 @@ PyObject* refused_kinds = nullptr;    // (function): names, and a byte for each
 PyObject* refuse_argument = nullptr;  // (function, name, value): raises
 
 // The class that was found last not to override. Its tag changes when it does, and is no other's.
-PyTypeObject* plain_type = nullptr;
-unsigned plain_tag = 0;
+// Without a GIL each thread remembers one.
+#if WEFT_FREE_THREADED
+#define WEFT_EACH_THREAD thread_local
+#else
+#define WEFT_EACH_THREAD
+#endif
+WEFT_EACH_THREAD PyTypeObject* plain_type = nullptr;
+WEFT_EACH_THREAD unsigned plain_tag = 0;
+#undef WEFT_EACH_THREAD
 
 bool class_overrides(PyTypeObject* type) {
   PyObject* found = _PyType_Lookup(type, hook_name);
@@ -95,7 +102,10 @@ PyObject* has_in(PyObject*, PyObject* items) {
   const Object list =
       Object::steal(PySequence_Fast(items, "has_torch_function: expected a sequence of arguments"));
   if (!list) return nullptr;
-  return has_any(nullptr, PySequence_Fast_ITEMS(list.get()), PySequence_Fast_GET_SIZE(list.get()));
+  return guarded([&] {
+    const Items held(list.get());
+    return has_any(nullptr, held.data(), static_cast<Py_ssize_t>(held.size()));
+  });
 }
 PyObject* class_of_object_overrides(PyObject*, PyObject* object) {
   return PyBool_FromLong(Py_TYPE(object) != tensor_type && overrides(object));
@@ -143,23 +153,27 @@ unsigned kind_of(PyObject* value) noexcept {
   return type == &PyComplex_Type ? kComplex : 0;
 }
 
-bool is_refused(PyObject* value, unsigned refused) noexcept {
+bool is_refused(PyObject* value, unsigned refused) {
   const unsigned kind = kind_of(value);
   if (kind != kSequence || !(refused & kElements)) return (kind & refused) != 0;
-  PyObject** items = PySequence_Fast_ITEMS(value);
-  return std::any_of(items, items + PySequence_Fast_GET_SIZE(value), [](PyObject* item) {
+  const Items items(value);
+  return std::any_of(items.begin(), items.end(), [](PyObject* item) {
     return (kind_of(item) & (kBool | kFloat | kComplex | kText | kSequence)) != 0;
   });
+}
+
+void learn_kinds(OverridableObject* object) {
+  const Object told = Object::checked(PyObject_CallOneArg(refused_kinds, object->function));
+  for (const auto& [word, at] : {std::pair{&object->refused, 1}, std::pair{&object->names, 0}}) {
+    PyObject* const made = PyTuple_GetItem(told.get(), at);
+    if (set_once(*word, made)) Py_INCREF(made);
+  }
 }
 
 // Refuses arguments that no operator of this function's annotations takes.
 void check_kinds(PyObject* self, const Arguments& given) {
   auto* object = reinterpret_cast<OverridableObject*>(self);
-  if (!object->names) {
-    const Object told = Object::checked(PyObject_CallOneArg(refused_kinds, object->function));
-    object->refused = new_ref(PyTuple_GetItem(told.get(), 1));
-    object->names = new_ref(PyTuple_GetItem(told.get(), 0));
-  }
+  if (!load_acquire(object->names)) learn_kinds(object);
   const auto* refused = reinterpret_cast<const unsigned char*>(PyBytes_AsString(object->refused));
   const auto known = static_cast<size_t>(PyTuple_Size(object->names));
   const auto check = [&](size_t place, PyObject* value) {
@@ -319,6 +333,7 @@ bool function_mode_asks() noexcept { return modes > 0 && disabled != kAll; }
 bool any_overrides(const Arguments& given) noexcept {
   const auto asks = [](PyObject* object) {
     if (!PyList_CheckExact(object)) return may_override(object);
+    const ObjectLock lock(object);
     PyObject** items = PySequence_Fast_ITEMS(object);
     return std::any_of(items, items + PyList_GET_SIZE(object), may_override);
   };

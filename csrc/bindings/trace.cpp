@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "bindings/errors.h"
+#include "core/mutex.h"
 
 namespace weft::py {
 
@@ -13,9 +14,10 @@ namespace {
 
 thread_local PyObject* current = nullptr;  // owned; null: not tracing, or paused
 thread_local bool performs = false;        // whether `current` has operators run itself
-int traces = 0;                            // under way, of all threads; under the GIL
-// Made by any thread while a trace is under way; addresses only. Under the GIL.
+std::atomic<int> traces{0};                // under way, of all threads
+// Made by any thread while a trace is under way; addresses only.
 std::unordered_set<PyObject*> wrappers;
+constinit Mutex wrappers_mutex;
 
 PyObject *traced_int = nullptr, *traced_float = nullptr;
 
@@ -44,6 +46,7 @@ PyObject* tracing_state(PyObject*, PyObject*) {
 
 // _trace_made(tensor): whether its object was made while a trace was under way.
 PyObject* made_here(PyObject*, PyObject* object) {
+  const std::lock_guard lock(wrappers_mutex);
   return PyBool_FromLong(wrappers.contains(object));
 }
 
@@ -55,6 +58,7 @@ PyObject* begin(PyObject*, PyObject*) {
 
 PyObject* end(PyObject*, PyObject*) {
   --watch_count;
+  const std::lock_guard lock(wrappers_mutex);
   if (--traces == 0) wrappers.clear();
   Py_RETURN_NONE;
 }
@@ -113,7 +117,9 @@ void ask_for_memory(PyObject* object) {
 }
 
 void trace_wrapper(PyObject* object) {
-  if (traces > 0) wrappers.insert(object);
+  if (traces.load(std::memory_order_relaxed) == 0) return;
+  const std::lock_guard lock(wrappers_mutex);
+  wrappers.insert(object);
 }
 
 void init_trace(PyObject* module) { check_status(PyModule_AddFunctions(module, trace_functions)); }
