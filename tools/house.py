@@ -173,13 +173,13 @@ PURPOSES = (
     Purpose(
         "overriding operators: __torch_function__",
         1_000,
-        1_198,
+        1_201,
         "csrc/bindings/torch_function.* csrc/bindings/hooked.h csrc/bindings/arguments.h "
         "src/weft/_runtime/torch_function.py src/weft/overrides.py",
     ),
     Purpose("passes over graphs of modules", 480, 600, "src/weft/fx/passes/*"),
     Purpose("graphs of modules: fx", 2_500, 2_772, "src/weft/fx/*"),
-    Purpose("tensors in Python, arguments, interop", 5_300, 7_339, "csrc/bindings/*"),
+    Purpose("tensors in Python, arguments, interop", 5_300, 7_358, "csrc/bindings/*"),
     Purpose(
         "scans, and where operators that take functions stand",
         170,

@@ -79,6 +79,7 @@ void bind_dtype(nb::module_& module) {
   for (int i = 0; i < kDTypeCount; ++i) {
     auto dtype = static_cast<DType>(i);
     dtype_objects[i] = nb::cast(DTypeObject{dtype}).release().ptr();
+    make_immortal(dtype_objects[i]);
     module.attr(std::string(dtype_name(dtype)).c_str()) = nb::handle(dtype_objects[i]);
     every.append(nb::handle(dtype_objects[i]));
   }
@@ -151,6 +152,7 @@ void bind_device(nb::module_& module) {
   cpu_object = nb::inst_alloc(type).release().ptr();
   new (nb::inst_ptr<Device>(cpu_object)) Device();
   nb::inst_mark_ready(cpu_object);
+  make_immortal(cpu_object);
 }
 
 void bind_layouts(nb::module_& module) {

@@ -425,6 +425,7 @@ PyObject* make_op(PyTypeObject* type, OpGroup* group) {
   PyObject* object = Object::checked(type->tp_alloc(type, 0)).release();
   reinterpret_cast<OpObject*>(object)->vectorcall = op_vectorcall;
   reinterpret_cast<OpObject*>(object)->group = group;
+  make_immortal(object);
   return object;
 }
 

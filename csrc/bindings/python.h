@@ -205,6 +205,15 @@ inline void findable([[maybe_unused]] PyObject* object) noexcept {
 #endif
 }
 
+// For objects that live as long as the process and that all threads use: nobody counts references.
+inline void make_immortal([[maybe_unused]] PyObject* object) noexcept {
+#if WEFT_FREE_THREADED
+  object->ob_tid = _Py_UNOWNED_TID;
+  object->ob_ref_local = _Py_IMMORTAL_REFCNT_LOCAL;
+  object->ob_ref_shared = 0;
+#endif
+}
+
 // While it lives no other thread changes the object, which is a list or a dict of a program. Calls
 // into Python may let others in.
 class ObjectLock {

@@ -19,19 +19,26 @@
 namespace weft::py {
 namespace {
 
-// Guards impl->wrapper.
+// Guards impl->wrapper. Nobody else can reach a tensor of which the caller has the only reference.
 class SlotLock {
  public:
 #if WEFT_FREE_THREADED
-  explicit SlotLock(const TensorImpl* impl) : mutex_(of(impl)) { mutex_.lock(); }
-  ~SlotLock() { mutex_.unlock(); }
+  explicit SlotLock(const TensorImpl* impl) : mutex_(impl->use_count() == 1 ? nullptr : &of(impl)) {
+    if (mutex_) mutex_->lock();
+  }
+  ~SlotLock() {
+    if (mutex_) mutex_->unlock();
+  }
 
  private:
   static Mutex& of(const TensorImpl* impl) {
-    static constinit Mutex mutexes[256];
-    return mutexes[reinterpret_cast<uintptr_t>(impl) / sizeof(TensorImpl) % std::size(mutexes)];
+    struct alignas(64) Line {  // of the cache
+      Mutex mutex;
+    };
+    static constinit Line lines[256];
+    return lines[reinterpret_cast<uintptr_t>(impl) / sizeof(TensorImpl) % std::size(lines)].mutex;
   }
-  Mutex& mutex_;
+  Mutex* mutex_;
 #else
   explicit SlotLock(const TensorImpl*) {}
 #endif

@@ -258,6 +258,9 @@ PyObject* overridable(PyObject*, PyObject* args) {
   auto* object = reinterpret_cast<OverridableObject*>(made);
   object->vectorcall = overridable_call;
   object->function = new_ref(function);
+#if WEFT_FREE_THREADED
+  PyUnstable_Object_EnableDeferredRefcount(made);
+#endif
   return made;
 }
 
