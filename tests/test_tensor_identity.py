@@ -14,7 +14,6 @@ import pytest
 
 import weft
 
-
 HAS_LOCK = getattr(sys, "_is_gil_enabled", lambda: True)()
 
 

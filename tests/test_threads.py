@@ -339,6 +339,27 @@ def test_first_calls_at_once() -> None:
         assert done.stdout.split() == ["8", "1", "1"], done.stderr
 
 
+def test_rows_are_found_at_once() -> None:
+    """By threads that compile: each row of the table is one object, whoever asks first."""
+    code = (
+        "import threading\n"
+        "from weft._ops import table\n"
+        "import importlib\n"
+        "table.importing.trusted = True\n"
+        "importlib.import_module('weft._ops.unary')\n"
+        "names = list(table._waiting)[:40]; start = threading.Barrier(8); seen = []\n"
+        "def run():\n"
+        "    start.wait(); seen.append([table.find(name) for name in names])\n"
+        "threads = [threading.Thread(target=run) for _ in range(8)]\n"
+        "[t.start() for t in threads]; [t.join() for t in threads]\n"
+        "print(len(names), sum(len({id(row) for row in rows}) == 1 and rows[0] is not None\n"
+        "                      for rows in zip(*seen)))"
+    )
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert done.stdout.split() == ["40", "40"], done.stderr
+
+
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 

@@ -7,6 +7,7 @@ the boxed call, the autograd node, the Python function and method, the stub, and
 from __future__ import annotations
 
 import sys
+from _thread import _local
 from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import Any, NoReturn, TypeVar
@@ -81,9 +82,19 @@ NUMBERS = INTEGERS + FLOATS + COMPLEX
 
 TABLE: list[Row] = []
 _keys: set[str] = set()  # of the rows in TABLE
-trusted = False  # rows are those of a weft that has been built: they were checked then
-# Trusted rows are made when they are asked for. By id: their families and the arguments of `op`.
+
+
+class _Import(_local):
+    """What a thread that imports a family says of it."""
+
+    trusted = False  # its rows are those of a weft that has been built: they were checked then
+
+
+importing = _Import()
+# Trusted rows are made when they are asked for. By id: their families and the arguments of `op`;
+# and those that were made.
 _waiting: dict[str, tuple[str, dict[str, Any]]] = {}
+_made: dict[str, Row] = {}
 
 
 class _Auto:
@@ -281,7 +292,7 @@ def op(
         own = {**given, "schema": schema, "doc": text}
         if place:
             own.update({name: AUTO for name in ("inplace", "out") if isinstance(own[name], str)})
-        if trusted:
+        if importing.trusted:
             _waiting[schema[: schema.index("(")].replace(".", "_")] = (family, own)
             continue
         from inspect import cleandoc  # which takes longer to import than a family of rows
@@ -291,7 +302,7 @@ def op(
         row = _row(family, {**own, "doc": cleandoc(text)})
         check(row, _keys)
         unused -= set(_add(row).grad)
-    if unused and not trusted:
+    if unused and not importing.trusted:
         fail(parse(schemas[0]), "gradients of tensors", sorted(unused))
 
 
@@ -303,8 +314,13 @@ def _add(row: Row) -> Row:
 
 def find(id: str) -> Row | None:
     """The row of that id, if its family has been imported."""
-    if id in _waiting:
-        return _add(_row(*_waiting.pop(id)))
+    if (waiting := _waiting.get(id)) is not None:
+        made = _row(*waiting)
+        row = _made.setdefault(id, made)  # another thread may have been here
+        if row is made:
+            _add(row)
+        _waiting.pop(id, None)
+        return row
     return next((row for row in TABLE if row.id == id), None)
 
 

@@ -46,11 +46,11 @@ def _row(id: str) -> Any:
     facts = operator_facts.row_of_id(id)
     if facts.kind != "pointwise":
         raise NotCompiled(f"expected a pointwise operator of the table, got {id}")
-    table.trusted = True
+    table.importing.trusted = True
     try:
         importlib.import_module(f"weft._ops.{facts.family}")
     finally:
-        table.trusted = False
+        table.importing.trusted = False
     return table.find(id)
 
 
