@@ -150,7 +150,8 @@ unsigned kind_of(PyObject* value) noexcept {
   if (type == &PyTuple_Type || type == &PyList_Type) return kSequence;
   if (value == Py_None) return kNil;
   if (type == &PyUnicode_Type) return kText;
-  return type == &PyComplex_Type ? kComplex : 0;
+  if (type == &PyComplex_Type) return kComplex;
+  return 0;
 }
 
 bool is_refused(PyObject* value, unsigned refused) {
@@ -291,11 +292,10 @@ PyTypeObject* make_overridable_type(const char* name, PyTypeObject* base) {
       {base ? Py_tp_descr_get : 0, reinterpret_cast<void*>(overridable_bind)},
       {0, nullptr},
   };
+  constexpr unsigned kFlags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
+                              Py_TPFLAGS_DISALLOW_INSTANTIATION;
   const unsigned kind = base ? Py_TPFLAGS_METHOD_DESCRIPTOR : Py_TPFLAGS_BASETYPE;
-  PyType_Spec spec = {name, sizeof(OverridableObject), 0,
-                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
-                          Py_TPFLAGS_DISALLOW_INSTANTIATION | kind,
-                      slots};
+  PyType_Spec spec = {name, sizeof(OverridableObject), 0, kFlags | kind, slots};
   const Object bases = base ? Object::checked(PyTuple_Pack(1, base)) : Object();
   PyObject* made = PyType_FromSpecWithBases(&spec, bases.get());
   return reinterpret_cast<PyTypeObject*>(Object::checked(made).release());
