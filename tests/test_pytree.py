@@ -148,6 +148,18 @@ def test_structures_as_texts(lib: Any) -> None:
         tree.treespec_dumps(tree.tree_structure(1), 2)
 
 
+@pytest.mark.parametrize("factory", ["os.getpid", "builtins.breakpoint", "threading.Thread"])
+def test_texts_name_no_functions(factory: str) -> None:
+    """A missing key calls the factory."""
+    import weft
+
+    module, name = factory.split(".")
+    context = DEFAULT.replace("builtins", module).replace("list", name)
+    text = f'[1, {{"type": "collections.defaultdict", "context": {context}, "children_spec": []}}]'
+    with pytest.raises(NotImplementedError, match=f"known type, got {factory}"):
+        weft.utils._pytree.treespec_loads(text)
+
+
 @both
 def test_named_tuples_as_texts(lib: Any) -> None:
     tree, kind = tree_of(lib), namedtuple("kind", "x")

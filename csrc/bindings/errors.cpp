@@ -47,11 +47,21 @@ PyObject* exception_class(ErrorKind kind) {
   return PyExc_RuntimeError;
 }
 
+// Bytes that are no UTF-8, as texts of damaged files may have, show as escapes.
+Object told(std::string_view text) {
+  const auto size = static_cast<Py_ssize_t>(text.size());
+  return Object::checked(PyUnicode_DecodeUTF8(text.data(), size, "backslashreplace"));
+}
+
+void set_error(PyObject* type, const char* text) noexcept {
+  guarded([&] { return PyErr_SetObject(type, told(text).get()), 0; });
+}
+
 // A warning that the program turns into an error is thrown.
 void warn_in_python(const std::string& message) {
   if (!interpreter_alive()) return;
   TakeGil gil;
-  check_status(PyErr_WarnEx(PyExc_UserWarning, message.c_str(), 1));
+  check_status(PyErr_WarnFormat(PyExc_UserWarning, 1, "%U", told(message).get()));
 }
 
 }  // namespace
@@ -62,13 +72,13 @@ void translate_exception() noexcept {
   } catch (const PythonError&) {
     // The exception is set already.
   } catch (const Error& error) {
-    PyErr_SetString(exception_class(error.kind()), error.what());
+    set_error(exception_class(error.kind()), error.what());
   } catch (nanobind::python_error& error) {
     error.restore();
   } catch (const std::bad_alloc&) {
     PyErr_SetString(out_of_memory_error, "expected memory for a small object, got none");
   } catch (const std::exception& error) {
-    PyErr_SetString(PyExc_RuntimeError, error.what());
+    set_error(PyExc_RuntimeError, error.what());
   } catch (...) {
     PyErr_SetString(PyExc_SystemError, "unknown C++ exception");
   }
@@ -116,7 +126,7 @@ void init_errors(PyObject* module) {
       std::rethrow_exception(failure);
     } catch (const PythonError&) {
     } catch (const Error& error) {
-      PyErr_SetString(exception_class(error.kind()), error.what());
+      set_error(exception_class(error.kind()), error.what());
     }
   });
 }

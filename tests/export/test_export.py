@@ -385,6 +385,16 @@ def test_names_and_notes_of_files_are_no_code() -> None:
     assert not any("number" in m or m["argument_names"] == 1 for m in metas)
 
 
+def test_parameters_of_one_name_are_refused() -> None:
+    program = exported(CASES["nested"])
+    record = program_record(program)
+    signature = record["graph_module"]["module_call_graph"][0]["signature"]
+    signature["forward_arg_names"] = ["x", "x"]
+    data = rewritten(saved(program), json.dumps(record))
+    with pytest.raises(weft.serialization.LoadError, match="duplicate argument"):
+        weft.export.load(io.BytesIO(data))
+
+
 def test_functions_that_files_may_not_call() -> None:
     program = exported(CASES["sizes"])
     text = json.dumps(program_record(program))

@@ -15,6 +15,8 @@ from typing import IO, Any, TypeAlias
 from weft import _C
 from weft._C import Tensor
 from weft.autograd.grad_mode import no_grad
+from weft.export._records import refuses_damage
+from weft.export._signatures import check_arguments
 from weft.export._unlift import flat_module, leaves_of
 from weft.export.exported_program import ExportedProgram
 from weft.export.graph_signature import ConstantArgument, InputKind
@@ -22,6 +24,7 @@ from weft.jit.aot.compile import aot_compile
 from weft.jit.archive.load import extra_files
 from weft.jit.frozen import freeze
 from weft.jit.script import script
+from weft.serialization.errors import LoadError
 from weft.utils._pytree import (
     tree_flatten,
     tree_unflatten,
@@ -86,8 +89,8 @@ def aoti_load_package(
     """The program of a package, ready to be called with the arguments of the module that was
     exported. The other arguments are accepted, without effect.
 
-    RuntimeError for a file of another kind: packages that PyTorch made have machine code for its
-    own library.
+    RuntimeError for a damaged file and one of another kind: packages that PyTorch made have machine
+    code for its own library. Machine code in a package is trusted as that of a shared library is.
     """
     if isinstance(path, (str, os.PathLike)):
         return AOTICompiledModel(os.fspath(path))
@@ -107,12 +110,20 @@ class AOTICompiledModel:
                 "aoti_load_package: expected a package that weft's aoti_compile_and_package made, "
                 f"got {path!r}; compile the exported program again"
             )
-        self.loader = _C.CompiledModule(path)
-        self._in_spec, self._out_spec = (
-            treespec_loads(extra[name].decode()) for name in ("in_spec", "out_spec")
-        )
-        self._taken = [each == "1" for each in extra["inputs"].decode()]
-        texts = extra["metadata"].decode().split("\0")
+        with refuses_damage("aoti_load_package", "the records of a package"):
+            self.loader = _C.CompiledModule(path)
+            self._read({name: extra[name].decode() for name in _RECORDS})
+
+    def _read(self, told: dict[str, str]) -> None:
+        self._in_spec, self._out_spec = (treespec_loads(told[n]) for n in ("in_spec", "out_spec"))
+        check_arguments(self._in_spec)
+        self._taken = [each == "1" for each in told["inputs"]]
+        if len(self._taken) != self._in_spec.num_leaves:
+            raise LoadError(
+                f"aoti_load_package: expected {self._in_spec.num_leaves} inputs, "
+                f"got {len(self._taken)}"
+            )
+        texts = told["metadata"].split("\0")
         self._metadata = dict(zip(texts[::2], texts[1::2]))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -25,6 +25,7 @@ from weft.export._records import (
     read_size,
     read_tensor,
     read_union,
+    refuses_damage,
 )
 from weft.export._signatures import SYMBOLIC, name_in_code, read_call, read_signature
 from weft.export.exported_program import ExportedProgram
@@ -42,10 +43,6 @@ _MAX_JSON = 1 << 30
 _MAJOR = 8
 _FORMER = "serialized_exported_program.json"
 
-_DAMAGED = (
-    AssertionError, AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError,
-    ValueError,
-)  # fmt: skip
 # What PyTorch tells of a node for people.
 _TOLD = ("nn_module_stack", "source_fn_stack", "stack_trace", "torch_fn")
 
@@ -55,15 +52,9 @@ def read_program(source: Source) -> ExportedProgram:
     archive = program_archive(source)
     if archive is None:
         raise LoadError("load: expected an archive of an exported program, got another")
-    try:
+    with refuses_damage("load", "the records of an exported program"):
         program = _read(archive)
         program.module()  # so that one that has no module is refused now
-    except LoadError:
-        raise
-    except _DAMAGED as error:
-        raise LoadError(
-            f"load: expected the records of an exported program, got others ({error!r})"
-        ) from error
     return program
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from weft import _C
@@ -73,6 +74,12 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         for name in ["sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt"]
     },
 }
+
+
+_DAMAGED = (
+    AssertionError, AttributeError, IndexError, KeyError, OverflowError, RecursionError,
+    SyntaxError, TypeError, ValueError,
+)  # fmt: skip
 
 
 class Expression(NamedTuple):
@@ -192,6 +199,17 @@ def dtype_of(number: Any) -> _C.dtype:
     if found is None:
         raise LoadError(f"load: expected the number of a dtype, got {number!r}")
     return found
+
+
+@contextmanager
+def refuses_damage(operation: str, wanted: str) -> Iterator[None]:
+    """Errors that records of other kinds and structures cause, as LoadError."""
+    try:
+        yield
+    except LoadError:
+        raise
+    except _DAMAGED as error:
+        raise LoadError(f"{operation}: expected {wanted}, got others ({error!r})") from error
 
 
 def read_union(given: Any) -> tuple[str, Any]:

@@ -48,14 +48,14 @@ def read_call(entry: Any) -> ModuleCallEntry:
     names = told.get("forward_arg_names")
     names = None if names is None else list(map(name_in_code, names))
     if entry["fqn"] == "":
-        _check_arguments(in_spec)
+        check_arguments(in_spec)
     return ModuleCallEntry(
         entry["fqn"], ModuleCallSignature(inputs, outputs, in_spec, out_spec, names)
     )
 
 
-def _check_arguments(spec: TreeSpec) -> None:
-    """The structure of all arguments is that of (args, kwargs)."""
+def check_arguments(spec: TreeSpec) -> None:
+    """LoadError unless the structure of all arguments is that of (args, kwargs)."""
     args, kwargs = spec.children_specs
     if args.type is not tuple or kwargs.type is not dict:
         raise LoadError(f"load: expected the structure of arguments, got {spec}")
