@@ -4,6 +4,7 @@ give alone. `python -X dev` and builds without the interpreter lock run the same
 from __future__ import annotations
 
 import gc
+import os
 import subprocess
 import sys
 import sysconfig
@@ -189,6 +190,44 @@ def test_scripts_are_compiled_by_all_threads() -> None:
 
     for result in at_once(run):
         assert result.allclose(expected)
+
+
+CACHED = """
+import sys, threading, weft
+
+@weft.jit.script
+def chain(x, n: int):
+    for i in range(n):
+        x = (x * 0.5 + float(i)).relu()
+    return x
+
+def run():
+    try:
+        start.wait(60)
+        results.append(chain(weft.ones(3, requires_grad=is_second), 4).tolist())
+    except BaseException as error:
+        results.append(error)
+
+is_second = len(sys.argv) > 1
+sys.setswitchinterval(1e-6)
+start, results = threading.Barrier(6), []
+threads = [threading.Thread(target=run) for _ in range(6)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert all(each == results[0] and type(each) is list for each in results), results
+"""
+
+
+def test_functions_found_on_disk_are_compiled_once(tmp_path: Any) -> None:
+    """Threads that call such a function in a way that has no program there compile it at once."""
+    (tmp_path / "chain.py").write_text(CACHED)
+    known = {**os.environ, "WEFT_CACHE": str(tmp_path / "cache")}
+    for argument in ([], ["second"]):
+        command = [sys.executable, str(tmp_path / "chain.py"), *argument]
+        done = subprocess.run(command, env=known, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
 
 
 def test_draws_are_dealt_out() -> None:

@@ -50,10 +50,12 @@ def script(
         return scripting.script(obj, extra, cached)
 
     def compile() -> Any:
-        del obj._weft_script_function
-        made = scripting.script(obj, extra, cached)
-        obj._weft_script_function = found
-        return made
+        with scripting.LOCK:  # another thread may have been faster
+            if found._compiled is None:
+                vars(obj).pop("_weft_script_function", None)
+                found._compiled = scripting.script(obj, extra, cached)
+                obj._weft_script_function = found
+            return found._compiled
 
     ((name, doc),) = known.items()
     found = CachedFunction(cached, name, doc, obj, compile)
@@ -119,8 +121,9 @@ class CompilationUnit:
         made: dict[str, Any] = {}
 
         def compile(name: str) -> Any:
-            if not made:
-                scripting.define(text, scopes, made, cached)
+            with scripting.LOCK:
+                if not made:
+                    scripting.define(text, scopes, made, cached)
             return made[name]
 
         for name, doc in names.items():
