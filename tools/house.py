@@ -50,7 +50,7 @@ PURPOSES = (
     Purpose(
         "exported programs",
         3_240,
-        3_580,
+        3_582,
         "src/weft/export/* src/weft/jit/archive/exported.py",
     ),
     Purpose(

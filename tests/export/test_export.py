@@ -416,6 +416,7 @@ def test_tensors_that_do_not_fit_their_bytes() -> None:
         ("strides", [{"as_int": 2**62}]),
         ("storage_offset", {"as_int": 1}),
         ("dtype", 8),
+        ("dtype", 1),
         ("dtype", 99),
         ("layout", 1),
     ):

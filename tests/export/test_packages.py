@@ -166,7 +166,7 @@ def test_damaged_records_are_told(
     with zipfile.ZipFile(path, "w") as archive:
         for each, data in records.items():
             archive.writestr(each, data)
-    with pytest.raises(RuntimeError, match=wanted):
+    with pytest.raises(weft.serialization.LoadError, match=wanted):
         aoti_load_package(path)
 
 

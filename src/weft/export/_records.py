@@ -206,10 +206,12 @@ def refuses_damage(operation: str, wanted: str) -> Iterator[None]:
     """Errors that records of other kinds and structures cause, as LoadError."""
     try:
         yield
-    except LoadError:
+    except (LoadError, NotImplementedError):
         raise
     except _DAMAGED as error:
         raise LoadError(f"{operation}: expected {wanted}, got others ({error!r})") from error
+    except RuntimeError as error:  # of an operator
+        raise LoadError(str(error)) from error
 
 
 def read_union(given: Any) -> tuple[str, Any]:
