@@ -1,6 +1,7 @@
-"""Feeds damaged and hostile TorchScript archives to weft.jit.load, and compiled files to libweft.
+"""Feeds damaged and hostile TorchScript archives to weft.jit.load, compiled files to libweft, and
+exported programs and packages of these to their readers.
 
-    python tools/fuzz_archives.py [--count 20000] [--seed 0] [--kind zip,pickle,code,casts,compiled]
+    python tools/fuzz_archives.py [--count 20000] [--seed 0] [--kind zip,pickle,...]
     python tools/fuzz_archives.py --samples FOLDER
 
 A case is a file with some edits: of its bytes, of the opcodes of its pickles, of the tokens of its
@@ -33,9 +34,11 @@ import lying_casts
 
 import weft
 from weft import Tensor, nn
+from weft.export._packages import aoti_compile_and_package, aoti_load_package
 from weft.jit.frontend.source.errors import FrontendError
 from weft.serialization import LoadError
 
+_KINDS = "zip,pickle,code,casts,compiled,exported,package"
 _SECONDS = 20  # of processor time, for one case
 # Errors of archives, and of compiled files.
 _LOADING = (
@@ -214,6 +217,19 @@ def _compiled(module: nn.Module, *example: Tensor) -> bytes:
         return Path(file.name).read_bytes()
 
 
+def _exported(kind: str) -> dict[str, bytes]:
+    """The records of an exported program, or of its package without machine code."""
+    file = io.BytesIO()
+    program = weft.export.export(Packs(), (weft.ones(2, 3),))
+    if kind == "exported":
+        weft.export.save(program, file)
+    else:
+        aoti_compile_and_package(program, package_path=file)
+    with zipfile.ZipFile(file) as archive:
+        names = [each for each in archive.namelist() if "x86-64" not in each]
+        return {name: archive.read(name) for name in names}
+
+
 class Samples:
     """What cases are made of."""
 
@@ -224,6 +240,7 @@ class Samples:
         self.code = [name for name in self.records if name.endswith(".py")]
         self.pickles = [name for name in self.records if name.endswith(".pkl")]
         packs = _compiled(Packs(), weft.ones(2, 3))
+        self.exported = {kind: _exported(kind) for kind in ("exported", "package")}
         self.compiled = [_compiled(Sample().eval()), _compiled(Kinds()), packs]
 
     def case(self, kind: str, rng: random.Random) -> bytes:
@@ -232,6 +249,13 @@ class Samples:
             return fuzz_load._mutate(self.whole, rng, rng.choice((2, 2, 7)))
         if kind == "compiled":
             return fuzz_load._mutate(rng.choice(self.compiled), rng, rng.choice((2, 2, 7)))
+        if kind in self.exported:
+            records = self.exported[kind]
+            if rng.random() < 0.3:
+                return fuzz_load._mutate(_zip(records), rng, rng.choice((2, 2, 7)))
+            told = (".json", "extra/in_spec", "extra/out_spec", "extra/inputs", "extra/metadata")
+            name = rng.choice([each for each in records if each.endswith(told)])
+            return _zip({**records, name: fuzz_load._mutate_header(records[name], rng)})
         if kind == "casts":
             return _zip({**_PLAIN, "a/code/__torch__.py": lying_casts.program(rng).encode()})
         name = rng.choice(self.code if kind == "code" else self.pickles)
@@ -246,11 +270,16 @@ def _load_and_run(kind: str, path: str) -> tuple[str, str]:
     """How reading and running a file ends."""
     x = weft.ones(2, 3)
     try:
+        program: Any
         if kind == "compiled":
-            program: Any = weft._C.CompiledModule(path)
+            program = weft._C.CompiledModule(path)
+        elif kind == "exported":
+            program = weft.export.load(path).module()
+        elif kind == "package":
+            program = aoti_load_package(path)
         else:
             program = weft.jit.load(path)
-    except _LOADING[kind == "compiled"] as error:
+    except _LOADING[kind in ("compiled", "package")] as error:
         return "refused", str(error)
     try:
         for _ in range(_CALLS.get(kind, 1)):
@@ -298,7 +327,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=20_000)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--kind", default="zip,pickle,code,casts,compiled")
+    parser.add_argument("--kind", default=_KINDS)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after these")
     parser.add_argument("--samples", type=Path, help="write compiled files here, and run nothing")
     options = parser.parse_args()
