@@ -1,9 +1,15 @@
-"""Dtypes that functions of networks refuse."""
+"""Arguments that functions of networks refuse."""
 
 from __future__ import annotations
 
 from weft import _C
 from weft._C import Tensor
+
+
+def check_tensors(function: str, input: Tensor, target: Tensor) -> None:
+    for x in (input, target):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"{function}: expected a tensor, got {type(x).__name__}")
 
 
 def check_floating(function: str, x: Tensor) -> None:

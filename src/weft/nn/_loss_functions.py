@@ -15,7 +15,7 @@ from weft._runtime.program_state import is_scripting, is_tracing
 from weft._runtime.samples import whole
 from weft._runtime.torch_function import declare as _declare
 from weft._tensor.aliases import numpy_names
-from weft.nn._dtype_checks import check_floating, check_one_dtype
+from weft.nn._dtype_checks import check_floating, check_one_dtype, check_tensors
 from weft.nn._reduction import legacy_get_string as _legacy
 
 _nn = _C._nn
@@ -57,9 +57,10 @@ def _of_one_size(function: str, input: Tensor, target: Tensor) -> tuple[Tensor, 
 
 
 def _refuse_whole(function: str, input: Tensor, target: Tensor) -> None:
-    """NotImplementedError for integers and complex numbers, as in PyTorch."""
+    """NotImplementedError for integers and complex numbers, TypeError for no tensors."""
     if is_scripting():
         return
+    check_tensors(function, input, target)
     if (input.is_floating_point() and target.is_floating_point()) or is_tracing():
         return
     found = _C.promote_types(input.dtype, target.dtype)
@@ -364,11 +365,11 @@ def huber_loss(
     >>> weft.nn.functional.huber_loss(weft.tensor([0.5, 3.0]), weft.zeros(2), reduction="none")
     tensor([0.1250, 2.5000])
     """
-    _of_one_size("huber_loss", input, target)
     _refuse_whole("huber_loss", input, target)
+    own, other = _of_one_size("huber_loss", input, target)
     if delta <= 0:
         raise RuntimeError(f"huber_loss: expected delta > 0, got {delta}")
-    loss = _smooth_distance(input, target, delta, 1.0, delta)
+    loss = _smooth_distance(own, other, delta, 1.0, delta)
     if weight is not None and weight.shape != input.shape:
         raise ValueError(
             f"huber_loss: expected weight of the input's shape {input.shape}, got {weight.shape}"

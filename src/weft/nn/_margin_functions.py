@@ -12,6 +12,7 @@ from weft._functions.matrices import einsum
 from weft._runtime.exports import list_own as _list_own
 from weft._runtime.precision import full_precision as _full_precision
 from weft._runtime.precision import given_precision as _given_precision
+from weft._runtime.program_state import is_scripting
 from weft._runtime.torch_function import declare as _declare
 from weft.nn._activation_functions import logsigmoid
 from weft.nn._dtype_checks import (
@@ -20,6 +21,7 @@ from weft.nn._dtype_checks import (
     check_full,
     check_length,
     check_one_dtype,
+    check_tensors,
 )
 from weft.nn._loss_functions import _reduced, _reduction
 from weft.nn._reduction import legacy_get_string as _legacy
@@ -102,6 +104,8 @@ def soft_margin_loss(
     """
     if size_average is not None or reduce is not None:
         reduction = _legacy(size_average, reduce)
+    if not is_scripting():
+        check_tensors("soft_margin_loss", input, target)
     if not input.is_complex():
         check_floating("soft_margin_loss", input)
     loss = (-target * input).exp().log1p().to(input.dtype)
@@ -401,6 +405,8 @@ def poisson_nll_loss(
     """
     if size_average is not None or reduce is not None:
         reduction = _legacy(size_average, reduce)
+    if not is_scripting():
+        check_tensors("poisson_nll_loss", input, target)
     loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
     if full:
         many = target > 1

@@ -162,6 +162,10 @@ class LSTMCell(_GatedCell):
         self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None
     ) -> tuple[Tensor, Tensor]:
         """The next (h, c), both [n, hidden_size]."""
+        if isinstance(hx, Tensor):
+            raise TypeError(f"LSTMCell: expected a pair (h, c), got shape {tuple(hx.shape)}")
+        if hx is not None and len(hx) != 2:
+            raise RuntimeError(f"LSTMCell: expected a pair (h, c), got {len(hx)} states")
         hidden, memory = self._step(input, hx)
         return hidden, memory
 
