@@ -217,3 +217,44 @@ def test_second_derivatives_at_the_edge_of_entr(lib: Any) -> None:
     assert first[0] == float("inf") and first[2].isnan()
     (second,) = lib.autograd.grad(first.sum(), x)
     assert second.tolist() == [-float("inf"), -2, 1]
+
+
+@both
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda lib, x: x.heaviside(lib.ones(3)),
+        lambda lib, x: lib.zeros(3).heaviside(x),
+        lambda lib, x: (x * 1).heaviside_(lib.ones(3)),
+        lambda lib, x: lib.special.zeta(x, lib.tensor(2.0)),
+        lambda lib, x: x.unique(),
+        lambda lib, x: x.unique(return_counts=True, dim=0)[0],
+        lambda lib, x: x.unique_consecutive(),
+        lambda lib, x: lib.bincount(lib.tensor([0, 1, 2]), x),
+        lambda lib, x: lib.binomial(lib.ones(3), x),
+        lambda lib, x: lib.bernoulli(x, 0.5),
+        lambda lib, x: lib.geqrf(x.diag())[0],
+        lambda lib, x: lib.geqrf(x.diag())[1],
+        lambda lib, x: lib.linalg.ldl_factor(x.diag())[0],
+        lambda lib, x: lib.linalg.ldl_solve(lib.eye(3), lib.tensor([1, 2, 3]).int(), x[:, None]),
+    ],
+)
+def test_gradients_that_nobody_wrote(lib: Any, call: Any) -> None:
+    result = call(lib, lib.tensor([0.25, 0.5, 0.75], requires_grad=True))
+    assert result.requires_grad and not call(lib, lib.rand(3)).requires_grad
+    with pytest.raises(RuntimeError):
+        result.sum().backward()
+
+
+@both
+def test_gradients_of_what_is_drawn(lib: Any) -> None:
+    x = lib.rand(3, requires_grad=True)
+    for drawn in (lib.bernoulli(x), lib.rand(3).bernoulli_(x), (x * 1).normal_(), lib.poisson(x)):
+        (gradient,) = lib.autograd.grad(drawn.sum(), x)
+        assert gradient.tolist() == [0.0, 0.0, 0.0]
+
+
+@both
+def test_gradient_of_zeta(lib: Any) -> None:
+    x = lib.rand(4, dtype=lib.float64).add(1).requires_grad_()
+    assert lib.autograd.gradgradcheck(lambda x: lib.special.zeta(3.0, x), (x,))

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "autograd/arith.h"
 #include "autograd/autocast.h"
 #include "autograd/node.h"
 #include "autograd/out.h"
@@ -21,7 +22,7 @@ auto without_graph(Body body) {
 // The history of values that an in-place operator overwrote with constants (`x.eq_(y)`).
 class OverwrittenBackward final : public Node {
  public:
-  TensorList apply(TensorList) override { return TensorList(edges.size()); }
+  TensorList apply(TensorList) override { return {arith::zeros(results[0])}; }
   const char* name() const override { return "OverwrittenBackward0"; }
 };
 inline Ref<Node> overwritten(const Tensor& self) {
@@ -40,12 +41,6 @@ inline TensorList unpack_list(const std::vector<SavedTensor>& saved, const Node*
   result.reserve(saved.size());
   for (const SavedTensor& one : saved) result.push_back(one.unpack(owner));
   return result;
-}
-
-// For arguments whose gradient is not implemented: better an error than a silent zero.
-inline void check_no_gradient(const char* op, const char* name, const Tensor& tensor) {
-  WEFT_CHECK_AS(NotImplemented, !needs_graph(tensor), op, ": expected ", name,
-                " without gradient, got one that requires grad; detach it");
 }
 
 }  // namespace weft::autograd

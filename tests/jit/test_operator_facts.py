@@ -60,7 +60,7 @@ def test_row(row):
     assert found.has_validation == (row.validate is not None)
     assert found.has_masks == bool(row.int_inputs or row.bool_inputs)
     assert found.differentiable == row.differentiable
-    assert found.has_gradient == bool(row.grad) and found.no_gradient == bool(row.no_gradient)
+    assert found.has_gradient == bool(row.grad)
     if found.is_elementwise:
         tensors = [what == "Tensor" for what in found.operands]
         assert tensors == [arg.type == "Tensor" for arg in row.schema.args]

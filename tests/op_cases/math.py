@@ -73,7 +73,7 @@ case("fmax", pairs(), np.fmax, domain=normal, dtypes=REALS)
 case("fmin", pairs(), np.fmin, domain=normal, dtypes=REALS)
 case("copysign.Tensor", pairs(), np.copysign, domain=nonzero)
 case("copysign.Scalar", _scalars(2, -2), lambda x, y: np.copysign(x, np.asarray(y, x.dtype)), domain=nonzero)
-case("heaviside", pairs(), np.heaviside, dtypes=FLOATS)
+case("heaviside", pairs(), np.heaviside, dtypes=FLOATS, grad=False)
 
 
 def _nan_to_num(x: np.ndarray, nan: float | None = None, posinf: float | None = None, neginf: float | None = None) -> np.ndarray:

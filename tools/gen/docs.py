@@ -238,9 +238,10 @@ def gradient(row: Row) -> str:
     """Which arguments gradients flow to, "" where that follows from its body."""
     if "nondifferentiable" in row.tags or row.result[:1] in (("bool",), ("int64",), ("truth",)):
         return "none"
-    if row.differentiable:
-        return f"to {_and(row.differentiable)}"
-    return ""
+    raising = {name for names, text in row.grad.items() for name in names if "_no_gradient" in text}
+    if flowing := [name for name in row.differentiable if name not in raising]:
+        return f"to {_and(flowing)}"
+    return "backward raises" if raising else ""
 
 
 def errors(row: Row) -> str:

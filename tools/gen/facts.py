@@ -85,7 +85,6 @@ def row_facts(row: Row, schemas: Schemas) -> dict[str, Any]:
         "validate": row.validate is not None,
         "masks": bool(row.int_inputs or row.bool_inputs),
         "differentiable": row.differentiable,
-        "no_gradient": bool(row.no_gradient),
         "has_gradient": bool(row.grad),
         "shape": row.shape,
         "dtypes": _told_dtypes(row),

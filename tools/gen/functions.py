@@ -330,18 +330,13 @@ class FunctionEmitter:
 
     def call_body(self, form: Form) -> list[str]:
         row, plan = form.row, self.plans.get(form.row.key)
-        checks = [
-            f'  autograd::check_no_gradient("{row.name}", "{name}", {name});'
-            for name in row.no_gradient
-        ]
         if plan is None:
             fresh = ".as_new()" if "factory" in row.tags else ""
-            return [*checks, f"  return {self.call(row)}{fresh};"]
+            return [f"  return {self.call(row)}{fresh};"]
         needs = self.needs_graph(row)
         type_ = value_type(schema_return_type(row.schema))
         name = "result" if len(row.schema.returns) == 1 else "results"
         return [
-            *checks,
             f"  if (!{needs}) return {self.call(row)};",
             f"  {type_} {name} = autograd::without_graph([&] {{ return {self.call(row)}; }});",
             *self.record(plan, "  "),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft._ops.table import body_of, op, ops
+from weft._ops.table import backward_of, body_of, op, ops
 
 op(
     "copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
@@ -49,6 +49,17 @@ op(
     tags=("nondifferentiable",),
     variants="m",
 )
+
+
+@backward_of("_no_gradient(Tensor[] results, str name, str argument) -> Tensor")
+def _no_gradient(results: Any, name: Any, argument: Any) -> Any:
+    """The gradient that nobody wrote: raises. `results`: gradients of what the operator gave."""
+    ops.check_implemented(
+        False, name, ": expected ", argument,
+        " without gradient, got one that requires grad; detach it",
+    )  # fmt: skip
+    return results[0]
+
 
 # ---- conversions ----
 

@@ -10,7 +10,8 @@ _SEARCH = "bool out_int32=False, bool right=False"
 
 
 def _count(schema: str, doc: str, **rest: Any) -> None:
-    op(schema, doc=doc, tags=("nondifferentiable",), **rest)
+    tags = () if "no_gradient" in rest else ("nondifferentiable",)
+    op(schema, doc=doc, tags=tags, **rest)
 
 
 _count(
@@ -45,6 +46,7 @@ _count(
 _count(
     "bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor",
     "How often each of 0, 1, ... occurs in a vector; with weights, the sums of those.",
+    no_gradient=("self", "weights"),
     shape="[unknown]",
 )
 _count(
@@ -55,18 +57,22 @@ _count(
     result="self",
 )
 _UNIQUE = "bool return_inverse=False, bool return_counts=False"
+_VALUES: dict[str, Any] = {"no_gradient": ("self",), "result": ("self", "int64", "int64")}
 _count(
     f"_unique2(Tensor self, bool sorted=True, {_UNIQUE}) -> (Tensor, Tensor, Tensor)",
     "The distinct elements in order, where each element went, and how often each is there.",
+    **_VALUES,
 )
 _count(
     f"unique_dim(Tensor self, int dim, bool sorted=True, {_UNIQUE}) -> (Tensor, Tensor, Tensor)",
     "The distinct slices along `dim` in order, where each went, and how often each is there.",
+    **_VALUES,
     variants="",
 )
 _count(
     f"unique_consecutive(Tensor self, {_UNIQUE}, int? dim=None) -> (Tensor, Tensor, Tensor)",
     "self with runs of equal elements (or slices along `dim`) made one.",
+    **_VALUES,
     variants="",
 )
 _ISIN = "bool assume_unique=False, bool invert=False"

@@ -102,14 +102,12 @@ backward_op(
     "_ldl_factor(Tensor self, bool hermitian) -> (Tensor LD, Tensor pivots, Tensor info)",
     doc="L and D in one matrix, LAPACK's exchanges, and 0 or the number of a zero block.",
     no_gradient=("self",),
-    tags=("nondifferentiable",),
     shape="each(self, self[:-1], self[:-2])",
 )
 backward_op(
     "_ldl_solve(Tensor LD, Tensor pivots, Tensor B, bool hermitian) -> Tensor",
     doc="X with A @ X = B for the A of which LD and pivots are the factors.",
     no_gradient=("LD", "B"),
-    tags=("nondifferentiable",),
     like="B",
 )
 op(
@@ -117,7 +115,7 @@ op(
     doc="QR as LAPACK gives it: R in the upper triangle of a, and below it the vectors of the "
     "reflections that make Q, whose scales are tau.",
     no_gradient=("self",),
-    tags=("nondifferentiable", "casts_out"),
+    tags=("casts_out",),
     out="a",
     shape="each(self, [*self[:-2], smaller(*self[-2:])])",
 )

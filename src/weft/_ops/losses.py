@@ -118,10 +118,10 @@ op(
     "int ignore_index) -> (Tensor output, Tensor total_weight)",
     doc="nll_loss and the sum of the weights of the targets.",
     constants=("target",),
-    no_gradient=("weight",),
     grad={
         "self": "_nll_loss_backward(grad, self.shape, target, weight, reduction, ignore_index, "
-        "result1)"
+        "result1)",
+        "weight": "_no_gradient([grad], 'nll_loss', 'weight')",
     },
     variants="",
     shape="each([] if reduction else target, [])",

@@ -303,7 +303,8 @@ op(
     ),
     dtypes=("bool", *_REAL),
     validate="one_dtype",
-    tags=("nondifferentiable", "exact_out"),
+    no_gradient=("self", "values"),
+    tags=("exact_out",),
 )
 
 

@@ -16,8 +16,8 @@ _GENERATOR = "Generator? generator=None"
 
 def _random(schema: str, doc: str, *tags: str, body: str = "", **rest: Any) -> None:
     body = body or parse(f"{schema} -> Tensor").name
-    tags = ("random", "nondifferentiable", *tags)
-    op(f"{schema} -> Tensor", doc=doc, random=body, tags=tags, **rest)
+    constant = () if {"grad", "no_gradient"} & {*rest} else ("nondifferentiable",)
+    op(f"{schema} -> Tensor", doc=doc, random=body, tags=("random", *constant, *tags), **rest)
 
 
 def _twins(
@@ -84,12 +84,14 @@ _random(
     "1 with the probability that self holds, else 0.",
     "casts_out",
     body=f"{_SAME}self, generator)",
+    grad={"self": "grad.new_zeros(self.shape)"},
     out=True,
 )
 _random(
     f"bernoulli.p(Tensor self, float p, *, {_GENERATOR})",
     "1 with probability p, else 0, as many as in self.",
     body=f"{_SAME}p, generator)",
+    no_gradient=("self",),
 )
 # As in PyTorch, what is drawn counts as constant: the gradients are zeros.
 for _arguments, _doc, _moments in (
@@ -128,7 +130,7 @@ op(
     tags=("random",),
     variants="f",
     result="count",
-    grad={"count": "grad.new_zeros(count.shape)", "prob": "grad.new_zeros(prob.shape)"},
+    no_gradient=("count", "prob"),
 )
 for _name, _doc, _gradient in (
     (
@@ -160,6 +162,7 @@ _random(
 
 # ---- in place ----
 
+_OF_CHANCES = {"bernoulli_.Tensor": {"p": "grad.new_zeros(p.shape)"}}
 
 for _name, _arguments, _doc in (
     ("uniform_", ", float from=0, float to=1", "Writes uniform numbers in [from, to)."),
@@ -183,8 +186,7 @@ for _name, _arguments, _doc in (
         doc=_doc,
         random="random_(self, 0, to, generator)" if _name == "random_.to" else _name.split(".")[0],
         tags=("random",),
-        constants=("p",) if "Tensor p" in _arguments else (),
-        grad={"self": "None"},
+        grad={"self": "zeros_like(grad)", **_OF_CHANCES.get(_name, {})},
     )
 
 # ---- dropout ----

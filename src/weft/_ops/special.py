@@ -161,7 +161,9 @@ def _x_log1p(self: Any, other: Any) -> Any:
 op(
     "special_zeta(Tensor self, Tensor other) -> Tensor",
     doc="Hurwitz's zeta: the sum of (other + k) ** -self over k = 0, 1, ...",
-    tags=("nondifferentiable", "casts_out"),
+    no_gradient=("self",),
+    grad={"other": "grad * -self * special_zeta(self + 1, other)"},
+    tags=("casts_out",),
     shape="broadcast(self, other)",
 )
 op(

@@ -130,7 +130,6 @@ class Row:
     inplace_grad: Mapping[tuple[str, ...], str]
     inplace_grad_when: str
     constants: tuple[str, ...]
-    no_gradient: tuple[str, ...]
     tags: frozenset[str]
     variants: str
     inplace: str | None
@@ -264,7 +263,7 @@ def op(
       where the condition inplace_grad_when holds of the other arguments. Otherwise a node keeps a
       copy of what is overwritten.
     - constants: tensor arguments without gradient that are not named as indices or masks are.
-    - no_gradient: tensor arguments whose gradient nobody wrote: one that requires grad raises.
+    - no_gradient: tensor arguments whose gradient nobody wrote: backward raises.
     - variants: where Python sees it: "f" function, "m" method, "nn" weft.nn.functional, "" nowhere.
     - inplace_variants: where Python sees the in-place form; by default a method, and a function as
       well where the row has one operand and no numbers.
@@ -340,6 +339,9 @@ def _row(family: str, given: Mapping[str, Any]) -> Row:
     takes_self = bool(schema.args) and schema.args[0].name == "self" and schema.args[0].is_tensor
     numbers = [a.name for a in schema.args if a.type in ("float", "int", "bool")]
     weak, grad, tags = tuple(given["weak"]), _by_names(given["grad"]), frozenset(given["tags"])
+    grads = ", ".join(f"grads[{i}]" for i in range(len(schema.returns)))
+    for name in given["no_gradient"]:
+        grad[name,] = f"_no_gradient([{grads}], '{schema.name.lstrip('_')}', '{name}')"
     if len(given["schemas"]) > 1:
         tensors = {a.name for a in schema.args if a.is_tensor}
         weak = tuple(name for name in weak if name not in tensors)
@@ -369,8 +371,7 @@ def _row(family: str, given: Mapping[str, Any]) -> Row:
         grad=grad,
         inplace_grad=_by_names(given["inplace_grad"]),
         inplace_grad_when=given["inplace_grad_when"],
-        constants=tuple(given["constants"]) + tuple(given["no_gradient"]),
-        no_gradient=tuple(given["no_gradient"]),
+        constants=tuple(given["constants"]),
         tags=tags,
         variants=variants,
         inplace=inplace,

@@ -39,7 +39,6 @@ class RowFacts:
         self.has_validation: bool = facts.get("validate", False)
         self.has_masks: bool = facts.get("masks", False)  # takes masks or indices
         self.differentiable: tuple[str, ...] = tuple(facts.get("differentiable", ()))
-        self.no_gradient: bool = facts.get("no_gradient", False)
         self.has_gradient: bool = facts.get("has_gradient", False)
         self.is_elementwise: bool = facts.get("elementwise", False)
         self.operands: tuple[str, ...] = tuple(facts.get("operands", ()))

@@ -101,8 +101,6 @@ class _Backward:
         """By forward step: the inputs a gradient goes to from it."""
         found: dict[int, int] = {}
         for unit in self._forward.units:
-            if unit.row.no_gradient:
-                raise NotFusible(f"{unit.row.key}: a gradient that is not implemented")
             if not unit.row.has_gradient and "nondifferentiable" not in unit.row.tags:
                 raise NotFusible(f"{unit.row.key}: no gradient formula")
             reached = 0

@@ -39,7 +39,7 @@ def is_differentiable(node: Node) -> bool:
         return False
     if row.kind == "compose" or "composite" in row.tags:
         return True
-    return row.has_gradient or row.no_gradient
+    return row.has_gradient
 
 
 # Nodes that turn recording on or off, or run code that may.
