@@ -24,7 +24,7 @@ import pytest
 from _pytest.runner import runtestprotocol
 from cpp_programs import built_once, libtorch_programs, pytorch_programs
 from drawing import SCALE
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from libraries import lib, seed_the_cpu_only
 from shm_support import private_shm
@@ -32,7 +32,15 @@ from shm_support import private_shm
 # Fixtures.
 __all__ = ["built_once", "lib", "libtorch_programs", "private_shm", "pytorch_programs"]
 
-settings.register_profile("ci", derandomize=SCALE == 1, database=None, print_blob=SCALE > 1)
+# However long an example takes: machines are busy.
+settings.register_profile(
+    "ci",
+    derandomize=SCALE == 1,
+    database=None,
+    print_blob=SCALE > 1,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
 settings.load_profile("ci")
 
 # A shell's background job ignores Ctrl-C, and what tests start would ignore it too.
