@@ -386,7 +386,7 @@ def test_rows_are_found_at_once() -> None:
         "import importlib\n"
         "table.importing.trusted = True\n"
         "importlib.import_module('weft._ops.unary')\n"
-        "names = list(table._waiting)[:40]; start = threading.Barrier(8); seen = []\n"
+        "names = list(table._deferred)[:40]; start = threading.Barrier(8); seen = []\n"
         "def run():\n"
         "    start.wait(); seen.append([table.find(name) for name in names])\n"
         "threads = [threading.Thread(target=run) for _ in range(8)]\n"

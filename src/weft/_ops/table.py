@@ -7,11 +7,11 @@ the boxed call, the autograd node, the Python function and method, the stub, and
 from __future__ import annotations
 
 import sys
-from _thread import _local
 from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import Any, NoReturn, TypeVar
 
+from weft._ops.deferred import Deferred, Importing
 from weft._ops.schema import Arg, Schema, parse
 
 Body = TypeVar("Body", bound=Callable[..., Any])
@@ -82,19 +82,8 @@ NUMBERS = INTEGERS + FLOATS + COMPLEX
 
 TABLE: list[Row] = []
 _keys: set[str] = set()  # of the rows in TABLE
-
-
-class _Import(_local):
-    """What a thread that imports a family says of it."""
-
-    trusted = False  # its rows are those of a weft that has been built: they were checked then
-
-
-importing = _Import()
-# Trusted rows are made when they are asked for. By id: their families and the arguments of `op`;
-# and those that were made.
-_waiting: dict[str, tuple[str, dict[str, Any]]] = {}
-_made: dict[str, Row] = {}
+importing = Importing()
+_deferred = Deferred()  # families and arguments of `op`
 
 
 class _Auto:
@@ -292,7 +281,7 @@ def op(
         if place:
             own.update({name: AUTO for name in ("inplace", "out") if isinstance(own[name], str)})
         if importing.trusted:
-            _waiting[schema[: schema.index("(")].replace(".", "_")] = (family, own)
+            _deferred.keep(schema[: schema.index("(")].replace(".", "_"), family, own)
             continue
         from inspect import cleandoc  # which takes longer to import than a family of rows
 
@@ -313,19 +302,13 @@ def _add(row: Row) -> Row:
 
 def find(id: str) -> Row | None:
     """The row of that id, if its family has been imported."""
-    if (waiting := _waiting.get(id)) is not None:
-        made = _row(*waiting)
-        row = _made.setdefault(id, made)  # another thread may have been here
-        if row is made:
-            _add(row)
-        _waiting.pop(id, None)
-        return row
-    return next((row for row in TABLE if row.id == id), None)
+    made = _deferred.make(id, _row, _add)
+    return made or next((row for row in TABLE if row.id == id), None)
 
 
 def complete() -> None:
     """Makes the rows that nobody has asked for."""
-    for id in list(_waiting):
+    for id in _deferred:
         find(id)
 
 
