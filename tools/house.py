@@ -179,7 +179,7 @@ PURPOSES = (
     ),
     Purpose("passes over graphs of modules", 480, 600, "src/weft/fx/passes/*"),
     Purpose("graphs of modules: fx", 2_500, 2_772, "src/weft/fx/*"),
-    Purpose("tensors in Python, arguments, interop", 5_300, 7_368, "csrc/bindings/*"),
+    Purpose("tensors in Python, arguments, interop", 5_300, 7_369, "csrc/bindings/*"),
     Purpose(
         "scans, and where operators that take functions stand",
         170,

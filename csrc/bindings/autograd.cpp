@@ -74,6 +74,7 @@ struct NodeObject {
       return PyList_Append(made.get(), object);
     };
     check_status(visit_node(*node, append, &list, true));
+    const std::lock_guard lock(node_objects);
     std::swap(held, list);
   }
 };
