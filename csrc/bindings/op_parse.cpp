@@ -108,7 +108,7 @@ bool convert_ints(const Param& param, PyObject* object, Frame& frame, Value& out
 // `out=`: one tensor for each result.
 bool convert_outs(const Param& param, PyObject* object, Value* outs) {
   if (!is_list(object)) return false;
-  const Items items(object);  // which the caller keeps alive
+  const Items items(object);  // borrowed from the caller, whose list must not lose them meanwhile
   if (items.size() != param.outs || !std::ranges::all_of(items, is_plain_tensor)) return false;
   for (size_t i = 0; i < param.outs; ++i) outs[i] = Frame::borrow(unwrap(items[i]));
   return true;
